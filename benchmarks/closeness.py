@@ -19,11 +19,12 @@ import polars as pl
 from results import table
 
 import shoal
+from shoal.algorithms.method import EFFORTS
 from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import read_numbers
-from shoal.masking.request import EFFORTS, MaskRequest
+from shoal.masking.request import MaskRequest
 from shoal.models.closeness_bound import closeness_bound
 from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from results import table
 
-from shoal.algorithms.registry import METHODS, Method
+from shoal.algorithms.method import Method
+from shoal.algorithms.registry import METHODS
 
 BUDGET = 1.5  # seconds
 RECORDS = tuple(500 * 2**i for i in range(12))

@@ -15,7 +15,6 @@ Run: python benchmarks/workers.py [--runs 5] [--records 1e6]     (loky is left o
 from __future__ import annotations
 
 import argparse
-import functools
 import importlib.util
 import json
 import os
@@ -51,10 +50,6 @@ class Executed:
             value = running.popleft().result()
             running.extend(self._executor.submit(function, *task) for task in islice(waiting, 1))
             yield value
-
-    def reduce(self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]], combine: Callable[..., Any]) -> Any:
-        """Combine the results of all tasks."""
-        return functools.reduce(combine, self.map(function, tasks))
 
     def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
         """Run a task in every process, as far as an executor lets one say so."""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
+from shoal.algorithms.method import SEARCH_SECONDS, Method, Option
 from shoal.blocks import blocking, split_choice
 from shoal.blocks.block_groups import share_options
 from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks

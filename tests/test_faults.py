@@ -15,6 +15,7 @@ import pytest
 from conftest import command
 
 from shoal.algorithms.registry import METHODS
+from shoal.core import progress
 from shoal.core.progress import SIGNALS, STOP, fresh_state, watch
 from shoal.kernels import group_growth
 from shoal.masking import pipeline
@@ -34,7 +35,7 @@ STEPS = [
     (pipeline, "recount"),
     (pipeline, "summarise"),
     (outputs.Outputs, "move"),
-    (import_module("shoal.cli.mask"), "print_release"),
+    (import_module("shoal.cli.mask_command"), "print_release"),
 ]
 FILES = {"-o": "out.parquet", "--manifest": "run.json"}
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
@@ -162,15 +163,18 @@ def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, 
 @pytest.mark.parametrize("keep", [True, False])
 def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, keep, before):
     """A run that was interrupted within `Thread.start` once went on, and left its files."""
-    started, ended, start = threading.Event(), threading.Event(), threading.Thread.start
+    started, ended = threading.Event(), threading.Event()
+    start = threading.Thread.start
 
-    def interrupted(thread):
-        if thread.name == "shoal":
-            if not before:
-                start(thread)
-                assert started.wait(5)
+    def interrupted_start(thread):
+        if before and thread.name.startswith("shoal"):
             raise KeyboardInterrupt
         start(thread)
+
+    def interrupted_wait(*_, **__):
+        monkeypatch.undo()
+        assert started.wait(5)
+        raise KeyboardInterrupt
 
     def work(state):
         started.set()
@@ -180,7 +184,8 @@ def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, 
         ended.set()
         return "so far"
 
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr(threading.Thread, "start", interrupted_start)
+    monkeypatch.setattr(progress, "wait", interrupted_wait)
     if keep and not before:
         assert watch(work, None, keep=keep) == "so far"
     else:

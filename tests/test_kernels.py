@@ -14,8 +14,7 @@ from conftest import ROOT
 from numba import config
 
 from shoal.core import kernel_cache
-from shoal.core.compiler import kernel
-from shoal.core.workarounds import uncounted_options
+from shoal.core.compiler import kernel, uncounted_options
 
 IN_CHECKOUT = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not run from a checkout")
 SOURCES = kernel_cache.sources(kernel_cache.PACKAGE)
@@ -192,6 +191,16 @@ def test_a_numba_without_the_private_option(monkeypatch):
     assert uncounted_options.__wrapped__() == {"_nrt": False}
     monkeypatch.setattr(cpu_target.options, "parse_as_flags", refuse)
     assert uncounted_options.__wrapped__() == {}
+
+
+def test_a_cached_kernel_is_loaded_without_what_compiling_needs(package):
+    code = f"import sys; {USE_A_KERNEL}; print('numba.cpython.mathimpl' in sys.modules)"
+    assert [run(code, package), run(code, package)] == ["True", "False"]
+
+
+def test_a_numba_without_the_private_cache_loads_kernels_in_its_own_way(package):
+    code = f"from numba.core import runtime; del runtime.rtsys; {USE_A_KERNEL.partition(';')[2]}; print('done')"
+    assert [run(f"import numpy as np, numba; {code}", package) for _ in range(2)] == ["done", "done"]
 
 
 def test_kernels_of_others_multiply_matrices_although_ours_leave_scipy_out(package):

@@ -480,6 +480,7 @@ def test_decimals_are_told_where_there_are_some(keywords, told):
 
 @pytest.mark.parametrize("work", ["mask", "compare"])
 def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
+    from concurrent.futures import wait
     from importlib import import_module
     from threading import Event
 
@@ -488,10 +489,10 @@ def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
     module = import_module({"mask": "shoal.masking.dispatch", "compare": "shoal.comparison.compare"}[work])
     read, seen, shown = module.open_data, [], Event()
 
-    def follow(ended, state, total, title):
+    def follow(work, state, total, title):
         seen.append((title, total))
         shown.set()
-        ended.wait()
+        wait([work])
 
     def slow(*arguments, **keywords):
         assert shown.wait(60)

@@ -62,8 +62,8 @@ MOMENTS = [
     ("shoal.report.pages", "write_page", 1, "after", False),
     *((("pathlib", "replace", number, "before", False)) for number in (1, 2, 3, 4)),
     *((("pathlib", "replace", number, "after", number == 4)) for number in (1, 2, 3, 4)),
-    ("shoal.cli.mask", "print_release", 1, "before", True),
-    ("shoal.cli.mask", "print_release", 1, "after", True),
+    ("shoal.cli.mask_command", "print_release", 1, "before", True),
+    ("shoal.cli.mask_command", "print_release", 1, "after", True),
 ]
 
 

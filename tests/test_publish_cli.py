@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shoal.cli import app
-from shoal.cli.publish import read_bounds_options, read_budget
+from shoal.cli.publish_command import read_bounds_options, read_budget
 from shoal.core.errors import InputError, ShoalError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -24,7 +24,7 @@ import shoal
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.memory_limits import peak_bytes
 from shoal.engines import cluster, spark_tasks
-from shoal.engines.packets import pack, packets_of, unpack
+from shoal.engines.spark_tasks import pack, packets_of, unpack
 
 sql = pytest.importorskip("pyspark.sql", reason="the extra shoal[spark] is not installed")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:

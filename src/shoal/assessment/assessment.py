@@ -14,7 +14,7 @@ from shoal.assessment.regressions import Coefficient
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import LEVELS, Utility
 from shoal.core.display import aligned, for_people, html_table, write_report
-from shoal.core.phrases import count, visible
+from shoal.core.messages import count, visible
 from shoal.tables.columns import Name
 
 __all__ = ["FREQUENCIES", "Assessment", "frequency_rows", "percent", "plain"]

@@ -11,8 +11,7 @@ import polars as pl
 from shoal.assessment.record_pairs import as_text
 from shoal.assessment.statistics import Pair
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter
-from shoal.core.phrases import count
+from shoal.core.messages import count, parameter
 from shoal.core.types import Floats
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name

@@ -18,7 +18,7 @@ from shoal.assessment.population import PopulationRisk
 from shoal.assessment.robust import RobustIntervals
 from shoal.assessment.special_uniques import SpecialUniques
 from shoal.core.measures import group_sizes
-from shoal.core.phrases import count
+from shoal.core.messages import count
 from shoal.core.types import Ints
 
 __all__ = [

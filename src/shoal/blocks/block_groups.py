@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import Method, Outcome
+from shoal.algorithms.method import Method, Outcome
 from shoal.core.measures import canonical_labels, number_through
-from shoal.core.progress import STOP
-from shoal.core.threads import spread
+from shoal.core.progress import STOP, spread
 from shoal.core.types import Floats, Ints, State
 
 __all__ = ["group_blocks", "group_cells", "share_options"]

@@ -14,21 +14,20 @@ from typing import Any
 
 import typer
 
-from shoal.cli.assess import assess
-from shoal.cli.compare import compare
-from shoal.cli.demo import demo
-from shoal.cli.flags import flags_of, typed
-from shoal.cli.inspect import inspect
-from shoal.cli.mask import mask
-from shoal.cli.methods import methods
-from shoal.cli.page import page
+from shoal.cli.assess_command import assess
+from shoal.cli.compare_command import compare
+from shoal.cli.demo_command import demo
+from shoal.cli.inspect_command import inspect
+from shoal.cli.mask_command import mask
+from shoal.cli.methods_command import methods
+from shoal.cli.options import flags_of, typed
+from shoal.cli.page_command import page
 from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
-from shoal.cli.publish import publish
-from shoal.core.errors import ShoalError, without_passwords
+from shoal.cli.publish_command import publish
+from shoal.core.errors import ShoalError
 from shoal.core.memory_limits import lacks_memory
-from shoal.core.messages import worded
+from shoal.core.messages import without_passwords, worded
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
-from shoal.core.workarounds import clear_exec_interrupt
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
@@ -100,7 +99,16 @@ def main() -> None:
             sys.exit(_tell_interrupt(interrupted, placed))
         finally:
             gc.freeze()
-            clear_exec_interrupt()
+            _clear_exec_interrupt()
+
+
+def _clear_exec_interrupt() -> None:
+    """Let the process end with its own exit code after a `KeyboardInterrupt` that was handled.
+
+    CPython exits with SIGINT if a `KeyboardInterrupt` escaped code made by ``exec()``, such as that of dataclasses,
+    even when it is handled. Another ``exec()`` clears the flag.
+    """
+    exec("")  # noqa: S102
 
 
 def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]) -> int:

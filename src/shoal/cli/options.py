@@ -1,25 +1,39 @@
-"""Options of commands, made from the parameters of a request, and how their values are read."""
+"""Options of commands: made from the parameters of a request, read into its values, and named in messages.
+
+A message names a parameter as its flag: ``missing='group'`` is ``--missing group``.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.models import OptionInfo
+from typer.models import ArgumentInfo, OptionInfo
 
-from shoal.cli.flags import typed
 from shoal.core.errors import InputError
+from shoal.core.messages import Reference
 from shoal.core.parameters import COLUMNS, PANELS
 from shoal.kinds.registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
-__all__ = ["kind_options", "option", "read_codes", "read_importance", "values_of", "with_parameters"]
+__all__ = [
+    "flags_of",
+    "kind_options",
+    "option",
+    "read_codes",
+    "read_importance",
+    "typed",
+    "values_of",
+    "with_parameters",
+]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Texts = list[str] | None
+NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
 
 def kind_options() -> dict[str, OptionInfo]:
@@ -39,9 +53,9 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
 
     def complete(command: Command) -> Command:
         declared = signature(command, eval_str=True)
-        written = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
-        names = {part.name for part in written}
-        arguments = [part for part in written if not _info(part)]
+        explicit = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        names = {part.name for part in explicit}
+        arguments = [part for part in explicit if not _info(part)]
         made: list[Parameter] = []
         for item in fields(request):
             if item.name == "kinds":
@@ -49,7 +63,7 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
             elif item.metadata["flags"] and item.name not in names:
                 default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
                 made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
-        options = sorted([*made, *(part for part in written if _info(part))], key=_panel)
+        options = sorted([*made, *(part for part in explicit if _info(part))], key=_panel)
         command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
         return command
 
@@ -58,8 +72,8 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
 
 def _info(part: Parameter) -> OptionInfo | None:
     """Return the option that a parameter of a command is; None for an argument."""
-    found = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
-    return next(found, None)
+    options = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
+    return next(options, None)
 
 
 def _panel(part: Parameter) -> int:
@@ -137,3 +151,56 @@ def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
             raise InputError(f"--missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
         codes.setdefault(name, []).extend(texts.split(","))
     return codes
+
+
+def flags_of(command: Callable[..., None]) -> dict[str, str]:
+    """Return the flag of each option of a command, the long one where there are two, and the name of each argument."""
+    flags = {"data": "IN"}
+    for name, parameter in signature(command, eval_str=True).parameters.items():
+        for info in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(info, OptionInfo):
+                spellings = [part for part in (info.default, *(info.param_decls or ())) if isinstance(part, str)]
+                flags[name] = max(spellings, key=len, default=f"--{name.replace('_', '-')}").partition("/")[0]
+            elif isinstance(info, ArgumentInfo) and info.metavar:
+                flags[name] = info.metavar
+    return flags
+
+
+def typed(reference: Reference, flags: Mapping[str, str]) -> str:
+    """Return a parameter as its flag, and a setting as it is typed.
+
+    Examples
+    --------
+    >>> flags = {"by": "--by", "bound": "--bound"}
+    >>> typed(Reference("Parameter", "by", ""), flags), typed(Reference("Option", "gamma", ""), flags)
+    ('--by', '-O gamma')
+    >>> typed(Reference("Parameter", "by", "['a', 'b c']"), flags)
+    "--by a --by 'b c'"
+    >>> typed(Reference("Parameter", "kinds", '''{'visit': "Date('%d.%m.%Y')"}'''), flags)
+    '--date visit=%d.%m.%Y'
+    """
+    if reference.name == "kinds":
+        return _typed_kinds(reference.value if isinstance(reference.value, dict) else {})
+    flag = flags.get(reference.name)
+    if flag is None:
+        return f"-O {reference.name}" if reference.noun == "Option" else reference.in_python()
+    if not reference.literal:
+        return flag
+    value = reference.value
+    if value is None:
+        return f"no {flag}"
+    if isinstance(value, bool):
+        return flag if value else flag.replace("--", "--no-", 1)
+    values = value if isinstance(value, list) else [value]
+    return " ".join(f"{flag} {shlex.quote(str(part))}" for part in values)
+
+
+def _typed_kinds(calls: Mapping[Any, str]) -> str:
+    if not calls:
+        return f"{', '.join(f'--{kind}' for kind in NAMED_KINDS[:-1])} or --{NAMED_KINDS[-1]}"
+    parts = []
+    for column, call in calls.items():
+        kind, _, text = call.removesuffix(")").partition("(")
+        setting = f"{column}={text[1:-1]}" if text else str(column)
+        parts.append(f"--{kind.lower()} {shlex.quote(setting)}")
+    return " ".join(parts)

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import typer
 
-from shoal.core.phrases import visible
+from shoal.core.messages import visible
 
 __all__ = ["forget_warnings", "say", "say_pair", "say_refusal", "say_warning", "was_said"]
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
-from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose
+from shoal.algorithms.method import Method, SharedWork
+from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, choose
 from shoal.blocks.rule import Blocking
 from shoal.comparison.compare_request import MASKING, CompareRequest
 from shoal.comparison.subject import Subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter
+from shoal.core.messages import count, count_holders, parameter
 from shoal.core.parameters import with_parameters_of
-from shoal.core.phrases import count, count_holders
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
 from shoal.masking.plan import choose_rule

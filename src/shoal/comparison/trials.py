@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.dominance import is_published, may_be_published, published_loss
-from shoal.core.phrases import visible
+from shoal.core.messages import visible
 from shoal.models.column_models import PROMISES, describe_promises, read_promise
 from shoal.tables.columns import Name
 

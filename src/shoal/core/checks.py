@@ -7,8 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter
-from shoal.core.phrases import count
+from shoal.core.messages import count, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
@@ -13,15 +14,15 @@ from numba import njit
 from numba.extending import intrinsic
 
 from shoal.core.kernel_cache import PACKAGE, cache_folder
-from shoal.core.workarounds import uncounted_options
 
-__all__ = ["intrinsic", "kernel"]
+__all__ = ["intrinsic", "kernel", "uncounted_options"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 _deciding = threading.Lock()
 
 
+@cache
 def _leave_out_scipy() -> None:
     """Load numba's functions of arrays without scipy's linear algebra, which takes longer to import than numba itself.
 
@@ -37,7 +38,43 @@ def _leave_out_scipy() -> None:
         linalg.ensure_blas = check
 
 
-_leave_out_scipy()
+def _load_lightly(compiled: Any) -> None:
+    """Let a kernel be loaded from the cache without all that numba needs to compile one, which takes 0.1 s to import.
+
+    numba fills its registries of compilable functions before it looks into the cache; a kernel that is not there fills
+    them when it is compiled. The attributes are private: a numba that has others loads kernels in its own way.
+    """
+    cache: Any = getattr(compiled, "_cache", None)
+    runtime = getattr(import_module("numba.core.runtime"), "rtsys", None)
+    if runtime is None or not hasattr(cache, "_load_overload"):
+        _leave_out_scipy()
+        return
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        runtime.initialize(target)
+        with cache._guard_against_spurious_io_errors():  # noqa: SLF001
+            if (loaded := cache._load_overload(signature, target)) is not None:  # noqa: SLF001
+                return loaded
+        _leave_out_scipy()
+        return None
+
+    cache.load_overload = load_overload
+
+
+@cache
+def uncounted_options() -> dict[str, Any]:
+    """Return numba's option to leave references uncounted; none if this numba does not know it.
+
+    Counting takes longer than a short kernel that gets a tuple of many arrays. The option ``_nrt`` is private, so that
+    numba is asked first whether it accepts it; kernels work without.
+    """
+    option = {"_nrt": False}
+    try:
+        core: Any = import_module("numba.core")
+        core.registry.cpu_target.options.parse_as_flags(core.compiler.Flags(), option)
+    except Exception:  # noqa: BLE001 - whatever way it refuses, kernels work without
+        return {}
+    return option
 
 
 class Kernel(Protocol[P, R_co]):
@@ -76,22 +113,12 @@ def kernel(
 ) -> Any:
     """Compile a function when it is first called, or take it from the cache. It runs without the GIL.
 
-    Parameters
-    ----------
-    function
-        What to compile: loops over arrays and numbers.
-    inline
-        The kernel becomes part of its callers' source, and is compiled with each of them. For kernels that take a tuple
-        of many arrays: to hand it over costs more to compile than most of them do.
-    counted
-        Count references to arrays. Kernels that take such a tuple again and again, and ask for no memory, do not:
-        counting takes longer than a short query. They have no wrapper for C either, and compile twice as fast.
-    inner
-        Only kernels call it: no wrapper for Python is compiled.
-    fastmath
-        The liberties LLVM may take with floating-point numbers, where they are rounded anyhow.
-    error_model
-        ``"numpy"`` makes a division by zero infinite, without a test for it.
+    `inline` makes it part of its callers' source, compiled with each of them: for kernels that take a tuple of many
+    arrays, where a call costs more to compile than most of them do. Without `counted` no references to arrays are
+    counted: for kernels that take such a tuple again and again and allocate nothing, since counting takes longer than
+    a short query; they have no wrapper for C and compile twice as fast. An `inner` kernel is called by kernels only and
+    has no wrapper for Python. `fastmath` lists the liberties LLVM may take with numbers that are rounded anyway.
+    `error_model` ``"numpy"`` makes a division by zero infinite, without a test for it.
 
     Examples
     --------
@@ -115,7 +142,10 @@ def kernel(
         options["no_cpython_wrapper"] = True
 
     def compiling(function: Any) -> Any:
-        return _cached(function, options) or njit(function, **options)
+        if (cached := _cached(function, options)) is not None:
+            return cached
+        _leave_out_scipy()
+        return njit(function, **options)
 
     return compiling(function) if function else compiling
 
@@ -136,5 +166,6 @@ def _cached(function: Any, options: dict[str, Any]) -> Any:
         finally:
             config.CACHE_DIR = theirs
     stats = getattr(compiled, "stats", None)  # NUMBA_DISABLE_JIT leaves functions as they are
+    _load_lightly(compiled)
     # If other settings led numba past our folder, its cache may be stale.
     return compiled if stats is None or Path(stats.cache_path).is_relative_to(folder) else None

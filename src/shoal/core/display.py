@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from shoal.core.phrases import visible
+from shoal.core.messages import visible
 
 __all__ = ["aligned", "for_people", "html_table", "write_report"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from shoal.core.messages import Message, Reference, worded
+from shoal.core.messages import Message, Reference, without_passwords, worded
 
 __all__ = [
     "DataBoundsWarning",
@@ -26,28 +25,7 @@ __all__ = [
     "UnprotectedColumnWarning",
     "VerificationError",
     "closest",
-    "without_passwords",
 ]
-
-# postgresql://user:password@host, also after pathlib has made one slash of two; and …?password=…
-# A user name may hold @, a password also quotes.
-PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/'\"]*:([^\s\"]*)@", re.IGNORECASE)
-PASSWORD_OPTION = re.compile(
-    r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|sig|signature|credential)=)[^\s&;'\"]+", re.IGNORECASE
-)
-
-
-def without_passwords(text: str) -> str:
-    """Return text with *** in place of the passwords of addresses.
-
-    Examples
-    --------
-    >>> without_passwords("Input postgresql://ann:s3cret@host/db is an address.")
-    'Input postgresql://ann:***@host/db is an address.'
-    """
-    for password in PASSWORD.findall(text):
-        text = text.replace(f":{password}@", ":***@")  # libraries repeat it without the scheme
-    return PASSWORD_OPTION.sub(r"\1***", text)
 
 
 def _as_message(part: object) -> object:
@@ -148,6 +126,6 @@ def closest(name: object, choices: Iterable[object]) -> str:
     """
     texts = [str(choice) for choice in choices]
     lowered = dict.fromkeys(text.lower() for text in texts)
-    found = get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
-    near = [text for match in found for text in texts if text.lower() == match]
+    matches = get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
+    near = [text for match in matches for text in texts if text.lower() == match]
     return f" Did you mean {' or '.join(repr(match) for match in near)}?" if near else ""

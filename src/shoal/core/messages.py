@@ -1,18 +1,48 @@
-"""Messages that refer to parameters, which Python, the command line and the page name in their own words.
+"""Messages: references to parameters, counts with their nouns, short lists, and text that is safe to show.
 
-`parameter`, `setting` and `option` stand in an f-string like any other text. They leave marks that `Message` reads, so
-that nobody has to recognise a parameter by its spelling.
+Python, the command line and the page name parameters in their own words. `parameter`, `setting` and `option` appear in
+an f-string like any other text. They leave marks that `Message` reads, so that nobody has to recognise a parameter by
+its spelling.
 """
 
 from __future__ import annotations
 
+import re
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
-__all__ = ["Message", "Reference", "option", "parameter", "setting", "worded"]
+__all__ = [
+    "Message",
+    "Reference",
+    "agreeing",
+    "clauses",
+    "count",
+    "count_holders",
+    "holders",
+    "listed",
+    "option",
+    "parameter",
+    "setting",
+    "visible",
+    "without_passwords",
+    "worded",
+]
 
 START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # the signs of Unicode for annotations within a text
+MOST_LISTED = 5  # names in a message; a longer list is cut
+LONGEST = 100  # characters of a name in a list
+CLAUSE = 7 * LONGEST  # characters of a clause, which may list names itself
+
+# Control characters (C0, DEL, C1), line and paragraph separators, marks of writing direction, and lone surrogates.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# postgresql://user:password@host, also after pathlib has made one slash of two; and …?password=…
+# A user name may hold @, a password also quotes.
+PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/'\"]*:([^\s\"]*)@", re.IGNORECASE)
+PASSWORD_OPTION = re.compile(
+    r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|sig|signature|credential)=)[^\s&;'\"]+", re.IGNORECASE
+)
 
 
 class Reference(NamedTuple):
@@ -90,14 +120,14 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
         if isinstance(text, cls):
             return text
         parts = tuple(_read(text))
-        written = ""
+        rendered = ""
         for part in parts:
             if isinstance(part, str):
-                written += part
+                rendered += part
             else:
-                first = not part.literal and (not written or written.endswith((". ", ": ")))
-                written += f"{part.noun} {part.in_python()}" if first else part.in_python()
-        message = super().__new__(cls, written)
+                first = not part.literal and (not rendered or rendered.endswith((". ", ": ")))
+                rendered += f"{part.noun} {part.in_python()}" if first else part.in_python()
+        message = super().__new__(cls, rendered)
         message.parts = parts
         return message
 
@@ -121,3 +151,87 @@ def _read(text: str) -> Iterator[str | Reference]:
         if len(fields) == len(Reference._fields):
             yield Reference(*fields)
         yield plain
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Show characters that steer a terminal as escapes; `lines` keeps line feeds.
+
+    Examples
+    --------
+    >>> visible("pay\x1b[2J")
+    'pay\\x1b[2J'
+    """
+
+    def escaped(hidden: re.Match[str]) -> str:
+        return hidden[0] if lines and hidden[0] == "\n" else repr(hidden[0])[1:-1]
+
+    return _HIDDEN.sub(escaped, text)
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun.
+
+    Examples
+    --------
+    >>> count(1, "group"), count(1200, "group"), count(2, "stratum", "strata")
+    ('1 group', '1,200 groups', '2 strata')
+    """
+    return f"{number:,} {agreeing(number, noun, plural)}"
+
+
+def agreeing(number: int, one: str, many: str | None = None) -> str:
+    """Return the word that agrees with a number.
+
+    Examples
+    --------
+    >>> agreeing(1, "column"), agreeing(2, "column"), agreeing(2, "is", "are")
+    ('column', 'columns', 'are')
+    """
+    return one if number == 1 else many or f"{one}s"
+
+
+def count_holders(number: int, unit: object = None) -> str:
+    """Write a number of records, or of units where there is a unit column: what k counts.
+
+    Examples
+    --------
+    >>> count_holders(1), count_holders(5, "person")
+    ('1 record', '5 different units (person)')
+    """
+    return count(number, "record") if unit is None else f"{count(number, 'different unit')} ({unit})"
+
+
+def holders(unit: object = None) -> str:
+    """Name what k counts: records, or the units of a column."""
+    return "records" if unit is None else f"different units ({unit})"
+
+
+def listed(names: Collection[object], limit: int = MOST_LISTED, longest: int = LONGEST) -> str:
+    """List names for a message: the first of many, each cut where it is very long.
+
+    Examples
+    --------
+    >>> listed(["age", "pay"]), listed(range(9), limit=2)
+    ('age, pay', '0, 1 and 7 others')
+    """
+    texts = [text if len(text) <= longest else f"{text[:longest]}…" for text in map(str, islice(names, limit))]
+    rest = len(names) - len(texts)
+    return ", ".join(texts) + (f" and {count(rest, 'other')}" if rest else "")
+
+
+def clauses(texts: Collection[str]) -> str:
+    """List clauses for a message, the first of many."""
+    return listed(texts, longest=CLAUSE)
+
+
+def without_passwords(text: str) -> str:
+    """Return text with *** in place of the passwords of addresses.
+
+    Examples
+    --------
+    >>> without_passwords("Input postgresql://ann:s3cret@host/db is an address.")
+    'Input postgresql://ann:***@host/db is an address.'
+    """
+    for password in PASSWORD.findall(text):
+        text = text.replace(f":{password}@", ":***@")  # libraries repeat it without the scheme
+    return PASSWORD_OPTION.sub(r"\1***", text)

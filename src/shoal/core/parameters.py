@@ -49,30 +49,14 @@ def described(
     text: str,
     *flags: str,
     panel: str = OUTPUT,
-    label: str = "",
-    python: str = "",
-    typed: type = str,
+    label: str = "",  # on the page
+    python: str = "",  # added to the help for those who write Python
+    typed: type = str,  # of the option; a list if it is repeated
     metavar: str | None = None,
-    stored: tuple[type, ...] = TEXT,
-    choices: Mapping[str, str] | Sequence[str] = (),
+    stored: tuple[type, ...] = TEXT,  # types in a manifest; none for what a manifest does not decide
+    choices: Mapping[str, str] | Sequence[str] = (),  # the words that it may be, and what the page says of them
 ) -> Any:
-    """Describe a parameter of a request.
-
-    Parameters
-    ----------
-    default, text, flags
-        Its default, its help and its flags on the command line.
-    panel, label
-        The panel of its option in the help of a command, and its name on the page.
-    python
-        What the help adds for those who write Python.
-    typed, metavar
-        The type of its option, a list if it is repeated, and how its value is written.
-    stored
-        The types that it may have in a manifest; none for what a manifest does not decide.
-    choices
-        The words that it may be, and what the page says of them.
-    """
+    """Describe a parameter of a request: its help and flags, and its option, label and value in a manifest."""
     metadata = {
         "help": Message(" ".join(text.split())),
         "python": " ".join(python.split()),
@@ -121,7 +105,7 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
         items = [item for item in fields(request) if item.name != "options"]
         declared = signature(function)
         leading = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
-        written = {part.name for part in leading}
+        leading_names = {part.name for part in leading}
         keywords = [
             Parameter(
                 item.name,
@@ -130,7 +114,7 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
                 annotation=item.type,
             )
             for item in items
-            if item.name not in written
+            if item.name not in leading_names
         ]
         function.__signature__ = declared.replace(parameters=[*leading, *keywords])  # type: ignore[attr-defined]
         return with_help_of(request)(function)

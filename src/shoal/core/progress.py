@@ -1,4 +1,4 @@
-"""Watching long work: kernels count what is done, the caller shows it and may stop it.
+"""Long work: its progress, its interrupts and its threads.
 
 A kernel shares one array with its caller: ``state[DONE]`` counts finished records, ``state[STOP]`` asks it to
 return early. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The work
@@ -8,12 +8,17 @@ runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
 from __future__ import annotations
 
 import contextvars
+import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from shoal.core.messages import visible
 
 if TYPE_CHECKING:
     from shoal.core.types import State
@@ -24,6 +29,7 @@ __all__ = [
     "STOP",
     "Observation",
     "Progress",
+    "SearchTitle",
     "Terminated",
     "Title",
     "check_interrupt",
@@ -32,6 +38,7 @@ __all__ = [
     "interrupt",
     "observe",
     "publish",
+    "spread",
     "watch",
     "watching",
     "within",
@@ -41,7 +48,7 @@ DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 # What asks a run to end; a terminal that is closed is not known everywhere.
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 T = TypeVar("T")
-Title = str | Callable[["State"], str]  # what stands before a progress bar: a text, or what makes it from the state
+Item = TypeVar("Item")
 
 _caught: list[int] = []  # signals that were raised as interrupts, and may have been dropped
 
@@ -91,10 +98,10 @@ def watching(watcher: Watcher) -> Iterator[None]:
     --------
     >>> import shoal
     >>> import numpy as np
-    >>> told = []
-    >>> with watching(told.append):
+    >>> reports = []
+    >>> with watching(reports.append):
     ...     release = shoal.mask(np.arange(12.0), k=3)
-    >>> all(progress.done <= progress.total for progress in told if progress.total)
+    >>> all(progress.done <= progress.total for progress in reports if progress.total)
     True
     """
     token = _watcher.set(watcher)
@@ -177,6 +184,35 @@ def observe(state: State) -> Observation:
     return Observation(int(state[_STEPS]), *values)
 
 
+class SearchTitle(NamedTuple):
+    """The title of a running search, with the loss and the bound that it has published."""
+
+    method: str
+    total: float  # the sum of squares that is a loss of 100 %
+
+    def text(self, state: State, seconds: float) -> str:
+        """Return the line for a search that has run so many seconds.
+
+        Examples
+        --------
+        >>> state = fresh_state()
+        >>> publish(state, steps=100, sse=2.5, bound=2.0)
+        >>> SearchTitle("search", 10.0).text(state, 4.0)
+        'search: loss 25.00000 %, bound 20.00000 %, gap 20.000 %, 25 steps/s'
+        """
+        steps, sse, bound = observe(state)
+        if sse is None:
+            return self.method
+        parts = [f"{self.method}: loss {100 * sse / self.total:.5f} %"]
+        if bound is not None:
+            gap = 100 * (sse - bound) / sse if sse else 0.0
+            parts.append(f"bound {100 * bound / self.total:.5f} %, gap {gap:.3f} %")
+        return ", ".join([*parts, f"{steps / seconds:,.0f} steps/s"])
+
+
+Title = str | SearchTitle
+
+
 def watch(
     work: Callable[[State], T],
     total: int | None,
@@ -187,19 +223,9 @@ def watch(
 ) -> T:
     """Run ``work(state)`` in a thread; show its progress on a terminal and stop it on Ctrl-C.
 
-    Parameters
-    ----------
-    work
-        What to run. It gets the shared state and returns early once ``state[STOP]`` is set.
-    total
-        The value of ``state[DONE]`` when all is done; None for work that does not count.
-    title
-        What stands before the bar: a text, or what makes it from the state, again and again.
-    show
-        Draw a progress bar on standard error, if that is a terminal and the work lasts.
-    keep
-        After Ctrl-C, but no other signal, return what ``work`` returned early instead of raising
-        ``KeyboardInterrupt``.
+    The work returns early once ``state[STOP]`` is set. `total` is the value of ``state[DONE]`` when all is done, None
+    for work that does not count. With `show`, a progress bar is drawn on standard error, if that is a terminal and the
+    work lasts. With `keep`, Ctrl-C returns what the work returned early; other signals are raised anyway.
 
     Examples
     --------
@@ -207,42 +233,27 @@ def watch(
     1
     """
     state = fresh_state()
-    result: list[T] = []
-    failure: list[BaseException] = []
-    # Not Thread.join: interrupted once, it takes the thread for ended (in CPython up to 3.12).
-    ended = threading.Event()
-    begun = threading.Lock()  # taken by the thread that does the work, or by an interrupt that comes before it
-
-    def run() -> None:
-        if not begun.acquire(blocking=False):
-            return
-        try:
-            result.append(work(state))
-        except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
-            failure.append(error)
-        finally:
-            ended.set()
-
-    # In the caller's context, so that outputs wait for each other there.
-    context = contextvars.copy_context()
-    watcher = _watcher.get()
+    executor = ThreadPoolExecutor(1, thread_name_prefix="shoal")
+    future: Future[T] | None = None
     try:
-        threading.Thread(target=context.run, args=(run,), name="shoal", daemon=True).start()
-        if watcher is not None:
-            _tell(watcher, ended, state, total, title)
-        elif not ended.wait(0.5):
-            _follow(ended, state, total, title) if show else _wait(ended)
+        executor.submit(int).result()  # starts the thread: an interrupt before the work leaves none behind
+        # In the caller's context, so that outputs wait for each other there.
+        future = executor.submit(contextvars.copy_context().run, work, state)
+        if (watcher := _watcher.get()) is not None:
+            _tell(watcher, future, state, total, title)
+        elif not _ended(future, 0.5):
+            _follow(future, state, total, title) if show else _wait(future)
     except KeyboardInterrupt as error:
         forget_interrupts()
         state[STOP] = 1
-        if begun.acquire(blocking=False):
+        if future is None:
             raise
-        _wait(ended)
+        _wait(future)
         if not keep or isinstance(error, Terminated):
             raise
-    if failure:
-        raise failure[0]
-    return result[0]
+    finally:
+        executor.shutdown(wait=future is None or future.done())
+    return future.result()
 
 
 @contextmanager
@@ -286,34 +297,60 @@ def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
         pass_on()
 
 
-def _wait(ended: threading.Event) -> None:
+def _ended(work: Future[Any], seconds: float) -> bool:
+    """Return whether the work ends within so many seconds."""
+    return bool(wait([work], timeout=seconds).done)
+
+
+def _wait(work: Future[Any]) -> None:
     # Waiting without a limit cannot be interrupted on every platform.
-    while not ended.wait(0.2):
+    while not _ended(work, 0.2):
         check_interrupt()
 
 
-def _tell(watcher: Watcher, ended: threading.Event, state: State, total: int | None, title: Title) -> None:
-    """Tell a watcher how far the work is until it ends; raise an interrupt if it asks for one."""
+def _tell(watcher: Watcher, work: Future[Any], state: State, total: int | None, title: Title) -> None:
+    """Report progress to a watcher until the work ends; raise an interrupt if the watcher returns True."""
     began = time.monotonic()
-    while not ended.wait(0.1):
+    while not _ended(work, 0.1):
         check_interrupt()
-        text = title if isinstance(title, str) else title(state)
-        if watcher(Progress(text, int(state[DONE]), total, time.monotonic() - began)) is True:
+        seconds = time.monotonic() - began
+        if watcher(Progress(_text(title, state, seconds), int(state[DONE]), total, seconds)) is True:
             raise KeyboardInterrupt
 
 
-def _follow(ended: threading.Event, state: State, total: int | None, title: Title) -> None:
+def _follow(work: Future[Any], state: State, total: int | None, title: Title) -> None:
+    """Draw a progress bar until the work ends, if there is a terminal: rich takes a while to import."""
+    if not (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")):
+        _wait(work)
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from shoal.core.phrases import visible
-
-    console = Console(stderr=True)
+    began, console = time.monotonic(), Console(stderr=True)
     counted = () if total is None else ("{task.percentage:>3.0f} %", TimeRemainingColumn())
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), *counted)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
-        while not ended.wait(0.2):
+        while not _ended(work, 0.2):
             check_interrupt()
-            text = title if isinstance(title, str) else title(state)
+            text = _text(title, state, time.monotonic() - began)
             bar.update(task, completed=int(state[DONE]), description=visible(text))
+
+
+def _text(title: Title, state: State, seconds: float) -> str:
+    return title if isinstance(title, str) else title.text(state, seconds)
+
+
+def spread(work: Callable[[Item], T], items: Iterable[Item], threads: int) -> Iterator[T]:
+    """Yield what a function returns for each item, in their order, whatever the number of threads.
+
+    Examples
+    --------
+    >>> list(spread(abs, [-1, 2, -3], threads=2))
+    [1, 2, 3]
+    """
+    if threads == 1:  # handing over a small item takes as long as the work itself
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as executor:
+        yield from executor.map(work, items)

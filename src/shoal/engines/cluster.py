@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import InputError
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints
-from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema, Shapes
+from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema, Shapes
 from shoal.tables.addresses import as_place
 from shoal.tables.columns import Name
 from shoal.tables.csv_table import CsvTable, Dialect
@@ -157,20 +157,8 @@ class Platform(Protocol):
         """Return facts for the summary."""
 
 
-class ClusterRecords:
-    """A table in parts on a cluster; the parts and the order of the records stay as they are.
-
-    Parameters
-    ----------
-    platform
-        Where the functions run.
-    table
-        The table.
-    parameters
-        Those of the engine that decide the bytes of what is written.
-    firsts
-        The number of the first record of each part, if it is known.
-    """
+class ClusterRecords(Records):
+    """A table in parts on a cluster; the parts and the order of the records stay as they are."""
 
     whole = False
     threads = 1
@@ -180,7 +168,7 @@ class ClusterRecords:
         platform: Platform,
         table: ClusterTable,
         parameters: Mapping[str, Any] | None = None,
-        firsts: Sequence[int] | None = None,
+        firsts: Sequence[int] | None = None,  # the number of the first record of each part, if it is known
     ) -> None:
         self.name, self.parallel, self.dialect = platform.name, platform.parallel, table.dialect
         self.parameters: Mapping[str, Any] = parameters or {}
@@ -232,10 +220,6 @@ class ClusterRecords:
         looked = self._platform.map_parts(Step(look, shared, self._with_states(own)), self._arrays)
         return _unrefused([self._platform.merged(looked, combine)])[0]
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function here."""
-        return function(*arguments)
-
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Shuffle the records to their targets, and answers back to the parts."""
         if GROUP in how.answered:  # groups are numbered from target to target
@@ -261,13 +245,6 @@ class ClusterRecords:
             native, released = as_place(output), self._platform.written(self._platform.write(tables, output, numbers))
         firsts = np.cumsum([0, *(state.records for state in self._states)]).tolist()
         return Released(native, ClusterRecords(self._platform, released, firsts=firsts), self._table.notes)
-
-    def labels(self) -> None:
-        """Return nothing: labels stay on the cluster."""
-
-    def kept(self) -> Ints:
-        """Return nothing: what is kept is known to the parts."""
-        return np.empty(0, dtype=np.int64)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Write the labels where they are, in the order of the input."""

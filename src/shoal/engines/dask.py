@@ -38,12 +38,13 @@ from shoal.engines.cluster import (
     merge,
     sent_types,
 )
-from shoal.engines.dask_output import release_parts, write_parts
-from shoal.engines.dask_parts import FileParts, FrameParts, dask_refusals, read_files
+from shoal.engines.dask_tables import FileParts, FrameParts, dask_refusals, read_files, release_parts, write_parts
 from shoal.engines.records import Arrays, Regrouping, Schema
 from shoal.tables.addresses import Place, as_place, find_places, suffix_of
 from shoal.tables.columns import Codes
-from shoal.tables.files import CSV, PARQUET, check_data_set, folder_beside, is_dask
+from shoal.tables.files import CSV, check_data_set, is_dask
+from shoal.tables.formats.arrow_files import PARQUET
+from shoal.tables.outputs import folder_beside
 from shoal.tables.sources import Source, find_paths, open_source, read_schema
 
 with suppress(ImportError):  # without Dask, `_connected` tells what to install

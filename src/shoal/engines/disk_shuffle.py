@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.types import Ints
+from shoal.engines.records import Shapes
 from shoal.kernels.counting_sort import put_rows, sort_by_target
 
 __all__ = ["Places", "Shuffle", "write_all"]
@@ -38,25 +39,13 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Files of one regrouping in a folder.
-
-    Parameters
-    ----------
-    folder, name
-        Where they lie and what their names begin with.
-    starts
-        The first record of each source, and the number of all records.
-    targets
-        How many targets there are.
-    shapes
-        What is kept of a record, by name: the type of a number and how many there are.
-    """
+    """Files of one regrouping in a folder."""
 
     folder: Path
-    name: str
-    starts: Ints
-    targets: int
-    shapes: Mapping[str, tuple[str, int]]
+    name: str  # that the names of the files begin with
+    starts: Ints  # the first record of each source, and the number of all records
+    targets: int  # number of targets
+    shapes: Shapes
 
     def create(self) -> None:
         """Make empty files."""
@@ -64,13 +53,7 @@ class Shuffle:
             self._path(name).touch()
 
     def write(self, source: int, target: Ints, arrays: Mapping[str, NDArray[Any]]) -> Ints:
-        """Deal out the records of a source: the target of each, and arrays with one row a record.
-
-        Returns
-        -------
-        array
-            Where each target begins among the source's records, and the number of them.
-        """
+        """Write the records of a source, sorted by target; return where each target begins, and their number."""
         order, begins = sort_by_target(target, self.targets)
         first = [int(self.starts[source])]
         self._write("order", first, [order.astype(np.uint32)])

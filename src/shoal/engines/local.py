@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,14 @@ from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
 from shoal.engines.disk_shuffle import Places, Shuffle, write_all
 from shoal.engines.process_pool import Template, Workers
-from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
+from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema
 from shoal.tables.columns import Codes, Name
 from shoal.tables.csv_table import CsvTable, Dialect
-from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
+from shoal.tables.files import CSV, check_target
+from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.csv_files import csv_text, encode_part
 from shoal.tables.formats.frame_columns import from_arrow
-from shoal.tables.outputs import written_path
+from shoal.tables.outputs import folder_beside, written_beside, written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table
 
@@ -102,7 +104,7 @@ def open_local(
         yield LocalRecords(source, folder, workers, limits, stamps)
 
 
-class LocalRecords:
+class LocalRecords(Records):
     """A table on disk, in parts."""
 
     name = "local"
@@ -157,7 +159,7 @@ class LocalRecords:
     ) -> Any:
         """Run the function on the arrays of every part."""
         tasks = ((*stored, function, own[stored[1]], arguments) for stored in self._files())
-        return self._workers.reduce(_reduce_part, tasks, combine)
+        return reduce(combine, self._workers.map(_reduce_part, tasks))
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a worker."""
@@ -222,13 +224,6 @@ class LocalRecords:
         paths = [written_path(output)]
         source = open_source(paths, folder, rows, wanted=list(masked), run=self._workers.map, **options)
         return LocalRecords(source, folder, self._workers, self._limits)
-
-    def labels(self) -> None:
-        """Return nothing: labels stay on disk."""
-
-    def kept(self) -> Ints:
-        """Return nothing: what is kept is known to the parts."""
-        return np.empty(0, dtype=np.int64)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Write the labels in the order of the input; groups count from target to target."""

@@ -9,7 +9,6 @@ and loads the kernels, so that there is one thread to fork. Elsewhere each worke
 
 from __future__ import annotations
 
-import functools
 import os
 import pickle
 import queue
@@ -267,12 +266,6 @@ class Workers:
         for process in idle:
             self._idle.put(process)
         return peaks
-
-    def reduce(
-        self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]], combine: Callable[[Any, Any], Any]
-    ) -> Any:
-        """Combine the results of all tasks."""
-        return functools.reduce(combine, self.map(function, tasks))
 
     def close(self) -> None:
         """End all processes, whatever they are doing."""

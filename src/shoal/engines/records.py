@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.progress import Title
@@ -48,26 +49,14 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Regrouping:
-    """Records brought together by target, and what becomes of them there.
+    """Functions that send records to targets, and that work on all records of a target."""
 
-    Parameters
-    ----------
-    deal
-        ``deal(part, arrays, own[part], *dealing)`` returns the target of each record of a part and the arrays to send.
-    gather
-        ``gather(arrays, state, *gathering)`` gets all records of a target, in the order of the input, and returns
-        arrays to send back, one row a record, and what is known of them.
-    targets
-        How many targets there are.
-    sent, answered
-        The shapes of the arrays.
-    own, dealing, gathering
-        The arguments.
-    """
-
+    # deal(part, arrays, own[part], *dealing) returns the target of each record of a part and the arrays to send.
     deal: Callable[..., tuple[Ints, Arrays]]
+    # gather(arrays, state, *gathering) gets all records of a target, in the order of the input. It returns arrays to
+    # send back, one row per record, and facts of the target.
     gather: Callable[..., tuple[Arrays, Any]]
-    targets: int
+    targets: int  # number of targets
     sent: Shapes
     answered: Shapes
     own: Sequence[Any]
@@ -97,7 +86,7 @@ class Records(Protocol):
         """Return how many records, of so many numbers each, a target should have; fewer if they are only counted."""
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Run a function once where records will be worked on: it loads kernels, and says if any was compiled."""
+        """Run a function that loads kernels, and says if any was compiled, where this is best done before the work."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
         """Make arrays of every part by ``function(table, first record, *arguments)``; return what is known of each."""
@@ -109,6 +98,7 @@ class Records(Protocol):
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``function(*arguments)``, run where kernels are loaded already."""
+        return function(*arguments)
 
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Bring records together and send answers back; return what is known of each target.
@@ -123,10 +113,12 @@ class Records(Protocol):
         """
 
     def labels(self) -> Ints | None:
-        """Return the group of each record, numbered as they appear, if it can be had in one place."""
+        """Return the group of each record, numbered as they appear; None if the labels stay where the records are."""
+        return None
 
     def kept(self) -> Ints:
-        """Return the row numbers of the given table that are released; empty if they cannot be had in one place."""
+        """Return the row numbers of the given table that are released; empty if they stay where the records are."""
+        return np.empty(0, dtype=np.int64)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Write the group of each released record and its size.

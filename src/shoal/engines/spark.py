@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.engines.cluster import ClusterRecords, Step, UntouchedColumns, merge, sent_types
-from shoal.engines.packets import PACKETS
 from shoal.engines.records import Regrouping, Schema
 from shoal.engines.spark_sessions import (
     Output,
@@ -35,6 +34,7 @@ from shoal.engines.spark_sessions import (
 )
 from shoal.engines.spark_tasks import (
     FAN,
+    PACKETS,
     ArrivedRecords,
     ColumnTask,
     HeldPiece,
@@ -48,7 +48,8 @@ from shoal.engines.spark_tasks import (
 )
 from shoal.tables.addresses import as_place
 from shoal.tables.csv_table import Dialect
-from shoal.tables.files import CSV, PARQUET, is_spark
+from shoal.tables.files import CSV, is_spark
+from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import find_paths
 from shoal.tables.table import check_names

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from importlib import import_module
 from pathlib import Path
-
-from shoal.core.workarounds import defer_import, drop_deferred
+from types import ModuleType
+from typing import Any
 
 __all__ = ["fork", "serve"]
 
@@ -55,9 +56,31 @@ def fork(template: int) -> int:
             return number
         os.dup2(end, 0)
         os.dup2(end, _output)
-    drop_deferred("polars")
+    DeferredModule.drop("polars")
     serve()
     os._exit(0)
+
+
+class DeferredModule(ModuleType):
+    """A stand-in in `sys.modules`, which imports the module when it is first used.
+
+    Polars starts threads when it is imported, and a process with threads cannot be forked safely. The template defers
+    it: a fork imports it once it needs it, which it does not for numbers of Parquet files. That is 15 MB of each. The
+    standard `importlib.util.LazyLoader` does not serve: it loads the module as soon as anybody looks at an attribute,
+    as narwhals does.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        self.drop(self.__name__)
+        module = import_module(self.__name__)
+        vars(self).update(vars(module))  # for whoever has imported the stand-in
+        return getattr(module, name)
+
+    @staticmethod
+    def drop(name: str) -> None:
+        """Hide a stand-in that was not used from libraries that look for imported modules, as narwhals does."""
+        if isinstance(sys.modules.get(name), DeferredModule):
+            del sys.modules[name]
 
 
 def _begin() -> None:
@@ -81,7 +104,7 @@ if __name__ == "__main__":
     _output = os.dup(1)
     os.dup2(2, 1)
     if sys.argv[1:] == ["template"]:
-        defer_import("polars")
+        sys.modules["polars"] = DeferredModule("polars")
     # Before anything is asked: whoever started this process is busy importing too.
     _begin()
     serve()

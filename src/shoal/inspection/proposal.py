@@ -13,7 +13,7 @@ import polars as pl
 
 from shoal.core.display import aligned, html_table
 from shoal.core.errors import InputError
-from shoal.core.phrases import count, count_holders, visible
+from shoal.core.messages import count, count_holders, visible
 from shoal.inspection.column_roles import (
     is_code,
     is_confidential,

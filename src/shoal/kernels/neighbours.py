@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.core.compiler import kernel
-from shoal.core.progress import STOP
-from shoal.core.threads import spread
+from shoal.core.progress import STOP, spread
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distances
 

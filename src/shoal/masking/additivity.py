@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter
-from shoal.core.phrases import listed
+from shoal.core.messages import listed, parameter
 from shoal.core.types import Bools, Floats
 from shoal.kinds.column import Column
 from shoal.tables.columns import Name

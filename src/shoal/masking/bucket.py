@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.registry import Outcome
+from shoal.algorithms.method import Outcome
 from shoal.core.dominance import FEW
 from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
 from shoal.core.types import Floats, Ints, State

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter, setting
-from shoal.core.phrases import agreeing, clauses, count_holders, holders, listed
-from shoal.core.types import Ints
+from shoal.core.messages import agreeing, clauses, count_holders, holders, listed, parameter, setting
+from shoal.core.types import Ints, Spelling
 from shoal.core.unicode_forms import composed_cells, one_form
 from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
 from shoal.models.distinct_units import units_in_cells
-from shoal.tables.columns import Name, Spelling
+from shoal.tables.columns import Name
 from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
 from shoal.tables.table import describe_stratum
 

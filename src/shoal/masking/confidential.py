@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from shoal.algorithms.registry import AUTO, EFFORTS, Method
+from shoal.algorithms.method import EFFORTS, Method
+from shoal.algorithms.registry import AUTO
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
-from shoal.core.messages import parameter, setting
-from shoal.core.phrases import agreeing, count
-from shoal.core.threads import spread
+from shoal.core.messages import agreeing, count, parameter, setting
+from shoal.core.progress import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.core.unicode_forms import composed_cells
 from shoal.kinds.date import in_order

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.algorithms.auto import facts_of
-from shoal.algorithms.registry import AUTO, Method, Outcome, find
+from shoal.algorithms.method import Method, Outcome
+from shoal.algorithms.registry import AUTO, find
 from shoal.blocks.block_groups import group_blocks, group_cells
 from shoal.core.measures import Scaling, canonical_labels, scaling
 from shoal.core.progress import STOP

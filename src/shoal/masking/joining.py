@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.measures import Scaling
-from shoal.core.messages import setting
-from shoal.core.phrases import count, holders, listed
+from shoal.core.messages import count, holders, listed, setting
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
 from shoal.kinds.kind import Embedding

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.registry import Outcome
-from shoal.core.types import Bools, Floats, Ints
+from shoal.algorithms.method import Outcome
+from shoal.core.types import Bools, Floats, Ints, Spelling
 from shoal.engines.records import Layout
 from shoal.kernels.words import Words
 from shoal.kinds.column import Storage
@@ -17,7 +17,7 @@ from shoal.kinds.kind import Kind
 from shoal.kinds.time_scale import Scale
 from shoal.masking.additivity import Rule
 from shoal.masking.confidential import Chosen, Values
-from shoal.tables.columns import Code, Codes, Name, Spelling, TextNumbers
+from shoal.tables.columns import Code, Codes, Name, TextNumbers
 
 __all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings", "new_zeros"]
 

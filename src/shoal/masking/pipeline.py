@@ -19,8 +19,8 @@ import numpy as np
 
 from shoal.algorithms.registry import AUTO
 from shoal.core.messages import Message
-from shoal.core.progress import Title, observe, watched
-from shoal.core.types import Ints, State
+from shoal.core.progress import SearchTitle, watched
+from shoal.core.types import Ints
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.bucket import mask_bucket
@@ -323,7 +323,7 @@ def _group(
     anytime = request.entry.anytime or (request.entry.name == AUTO and blocks is None and watched())
     alone = request.entry.anytime and blocks is None and len(plan.sizes) == 1
     buckets: list[Bucket] = records.regroup(
-        how, title=_live_title(request.entry.name, plan) if alone else request.entry.name, anytime=anytime
+        how, title=_search_title(request.entry.name, plan) if alone else request.entry.name, anytime=anytime
     )
     return buckets
 
@@ -343,19 +343,7 @@ def _buckets(blocks: Blocks, rows: int) -> tuple[Ints, Ints]:
     return buckets, firsts
 
 
-def _live_title(name: str, plan: Plan) -> Title:
-    """Return what tells of a running search: loss, bound, gap, steps a second."""
+def _search_title(name: str, plan: Plan) -> SearchTitle:
     # A standardised column has as large a sum of squares as it has cells.
     varied = plan.limits[0] < plan.limits[1]
-    total, began = float(plan.present[varied].sum()) or 1.0, time.monotonic()
-
-    def line(state: State) -> str:
-        steps, sse, bound = observe(state)
-        if sse is None:
-            return name
-        parts = [f"{name}: loss {100 * sse / total:.5f} %"]
-        if bound is not None:
-            parts.append(f"bound {100 * bound / total:.5f} %, gap {100 * (sse - bound) / sse if sse else 0.0:.3f} %")
-        return ", ".join([*parts, f"{steps / (time.monotonic() - began):,.0f} steps/s"])
-
-    return line
+    return SearchTitle(name, float(plan.present[varied].sum()) or 1.0)

@@ -16,9 +16,8 @@ from shoal.algorithms.user_function import check_sendable
 from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
-from shoal.core.messages import option, parameter, setting
-from shoal.core.phrases import agreeing, count, listed
-from shoal.core.types import Floats, Ints
+from shoal.core.messages import agreeing, count, listed, option, parameter, setting
+from shoal.core.types import Floats, Ints, Spelling
 from shoal.engines.records import Records
 from shoal.kinds.column import MISSING, Storage
 from shoal.kinds.kind import Coding, Embedding
@@ -28,7 +27,7 @@ from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
-from shoal.tables.columns import Code, Name, Spelling, as_number
+from shoal.tables.columns import Code, Name, as_number
 from shoal.tables.csv_table import Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from shoal.core.errors import FileError, VerificationError
 from shoal.core.measures import group_sizes
-from shoal.core.phrases import count
-from shoal.core.types import Ints, State
+from shoal.core.messages import count
+from shoal.core.types import Ints, Spelling, State
 from shoal.engines.records import Arrays, Records, Regrouping
 from shoal.kernels.words import Words, bucket_of_words, number_words
 from shoal.masking.additivity import count_broken
@@ -28,7 +28,7 @@ from shoal.masking.steps import confidential_codes, unit_words
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.distinct_units import count_units
-from shoal.tables.columns import Codes, Name, Spelling, check_released
+from shoal.tables.columns import Codes, Name, check_released
 from shoal.tables.formulas import formula_columns
 from shoal.tables.identifiers import NUMBERED, WholeNumbers, identifying_columns, is_numbering
 from shoal.tables.table import Table, number_rows

@@ -13,8 +13,7 @@ import numpy as np
 
 from shoal.core.display import html_table, write_report
 from shoal.core.dominance import PERCENT, may_be_published, published_loss, withheld_columns
-from shoal.core.messages import Message
-from shoal.core.phrases import count, count_holders, visible
+from shoal.core.messages import Message, count, count_holders, visible
 from shoal.core.types import Floats, Ints
 from shoal.models.column_models import PROMISES, describe_promises
 from shoal.tables.columns import Name

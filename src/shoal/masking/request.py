@@ -14,7 +14,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
+from shoal.algorithms.method import EFFORTS, Method
+from shoal.algorithms.registry import ALL_METHODS, AUTO, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter, setting

@@ -13,13 +13,12 @@ from shoal.algorithms.registry import AUTO, find
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.memory_limits import read_memory
-from shoal.core.messages import option, parameter, setting
-from shoal.core.phrases import listed
+from shoal.core.messages import listed, option, parameter, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shoal.algorithms.registry import Method
+    from shoal.algorithms.method import Method
     from shoal.masking.request import MaskRequest
     from shoal.tables.columns import Name
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter, setting
-from shoal.core.phrases import listed
+from shoal.core.messages import listed, parameter, setting
 from shoal.engines.records import Records, Schema
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind

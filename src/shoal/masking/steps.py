@@ -16,7 +16,7 @@ from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Bools, Floats, Ints
+from shoal.core.types import Bools, Floats, Ints, Spelling
 from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
@@ -28,7 +28,7 @@ from shoal.masking.confidential import Values, read_values
 from shoal.masking.parts import Cell, Columns, Joined, Moves, Own, Part, Spellings
 from shoal.masking.totals import whole_total
 from shoal.models.distinct_units import least_units, record_counters
-from shoal.tables.columns import Codes, Name, NewColumn, Spelling, check_released
+from shoal.tables.columns import Codes, Name, NewColumn, check_released
 from shoal.tables.csv_table import present_cells
 from shoal.tables.formulas import escape_formulas
 from shoal.tables.table import Table, number_rows

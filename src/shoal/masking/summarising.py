@@ -10,8 +10,7 @@ import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
-from shoal.core.messages import Message, setting
-from shoal.core.phrases import agreeing, count, listed
+from shoal.core.messages import Message, agreeing, count, listed, setting
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
 from shoal.masking.parts import Bucket, Columns, new_zeros

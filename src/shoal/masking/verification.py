@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import VerificationError
 from shoal.core.measures import group_sizes
-from shoal.core.phrases import agreeing, count
+from shoal.core.messages import agreeing, count
 from shoal.core.types import Ints
 from shoal.kernels.words import Words, number_bits, number_words, words_of
 

@@ -23,8 +23,7 @@ from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.path import path
 from shoal.core.measures import canonical_labels, number_through, sse
-from shoal.core.progress import STOP, fresh_state, within
-from shoal.core.threads import spread
+from shoal.core.progress import STOP, fresh_state, spread, within
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.neighbours import nearest
 from shoal.models.constrained_annealing import anneal_with_rules, room_of

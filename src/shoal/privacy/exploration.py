@@ -19,8 +19,7 @@ import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, PrivateExplorationWarning
-from shoal.core.messages import parameter
-from shoal.core.phrases import count
+from shoal.core.messages import count, parameter
 from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.domains import BoundsGiven
@@ -37,7 +36,8 @@ from shoal.privacy.publication_methods import (
 )
 from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
 from shoal.tables.columns import Name
-from shoal.tables.files import check_target, written_beside
+from shoal.tables.files import check_target
+from shoal.tables.outputs import written_beside
 
 __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.messages import parameter
-from shoal.core.threads import spread
+from shoal.core.progress import spread
 from shoal.core.types import Floats, Ints
 
 __all__ = ["check_grid", "check_grids", "check_library", "noisy_means"]

@@ -26,7 +26,8 @@ from typing import Any, BinaryIO
 from shoal.core.errors import FileError, InputError
 from shoal.core.messages import parameter, setting
 from shoal.privacy.budgets import check_epsilon
-from shoal.tables.files import check_target, written_beside
+from shoal.tables.files import check_target
+from shoal.tables.outputs import written_beside
 
 __all__ = ["BudgetExceededError", "spend", "spent"]
 

@@ -20,8 +20,8 @@ from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
 from shoal.tables.columns import Name, NewColumn, check_released
 from shoal.tables.csv_table import CsvTable
-from shoal.tables.files import folder_beside, read_back, write_table
-from shoal.tables.outputs import moved_together, written_path
+from shoal.tables.files import read_back, write_table
+from shoal.tables.outputs import folder_beside, moved_together, written_path
 from shoal.tables.table import Table
 
 __all__ = ["NoisyColumns", "build_table", "draw_noise", "rehearse", "write_release"]

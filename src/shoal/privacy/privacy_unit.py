@@ -31,8 +31,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter
-from shoal.core.phrases import count
+from shoal.core.messages import count, parameter
 from shoal.core.types import Floats
 from shoal.masking.steps import unit_words
 from shoal.tables.columns import Name

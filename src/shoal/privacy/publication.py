@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
-from shoal.core.phrases import count, visible
+from shoal.core.messages import count, visible
 from shoal.core.types import Ints
 from shoal.privacy.estimates import Estimates
 from shoal.privacy.privacy_unit import Unit

@@ -15,7 +15,8 @@ from shoal.core.version import __version__
 from shoal.masking.manifest import LIBRARIES, plain, relative_to
 from shoal.privacy.publication import Publication
 from shoal.tables.columns import Name
-from shoal.tables.files import sha256, written_beside
+from shoal.tables.files import sha256
+from shoal.tables.outputs import written_beside
 
 __all__ = ["write_private_manifest", "write_publication_manifest"]
 

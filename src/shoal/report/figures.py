@@ -14,7 +14,7 @@ import numpy as np
 
 from shoal.assessment.statistics import Pair
 from shoal.core.display import for_people
-from shoal.core.phrases import count as number_of
+from shoal.core.messages import count as number_of
 from shoal.core.types import Ints
 from shoal.report.protection import Bins
 

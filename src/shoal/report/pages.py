@@ -21,7 +21,7 @@ from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
-from shoal.core.phrases import agreeing, count, holders
+from shoal.core.messages import agreeing, count, holders
 from shoal.core.version import __version__
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.manifest import as_json, described, versions

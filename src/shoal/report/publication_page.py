@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.core.display import for_people
-from shoal.core.phrases import agreeing, count
+from shoal.core.messages import agreeing, count
 from shoal.core.version import __version__
 from shoal.masking.manifest import as_json, versions
 from shoal.privacy.publication import Publication

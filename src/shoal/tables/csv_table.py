@@ -16,7 +16,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Bools, Ints
+from shoal.core.types import Bools, Ints, Spelling
 from shoal.core.unicode_forms import composed, composed_cells
 from shoal.kernels.words import Words
 from shoal.kinds.column import MISSING, Column
@@ -27,7 +27,6 @@ from shoal.tables.columns import (
     Codes,
     Name,
     NewColumn,
-    Spelling,
     TextNumbers,
     as_floats,
     as_number,

@@ -18,8 +18,8 @@ from shoal.kinds.column import word_of
 from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.columns import Codes, Name, named_cells
 from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
-from shoal.tables.files import CSV, PARQUET
-from shoal.tables.formats.arrow_files import first_record_bytes, open_parquet, read_batches, validated
+from shoal.tables.files import CSV
+from shoal.tables.formats.arrow_files import PARQUET, first_record_bytes, open_parquet, read_batches, validated
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table

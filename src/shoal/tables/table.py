@@ -12,9 +12,8 @@ import polars as pl
 
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import group_sizes
-from shoal.core.messages import parameter
-from shoal.core.phrases import agreeing, listed
-from shoal.core.types import Bools, Ints
+from shoal.core.messages import agreeing, listed, parameter
+from shoal.core.types import Bools, Ints, Spelling
 from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words
 from shoal.kinds.column import Column
@@ -26,7 +25,6 @@ from shoal.tables.columns import (
     Codes,
     Name,
     NewColumn,
-    Spelling,
     TextNumbers,
     as_floats,
     cell_words,

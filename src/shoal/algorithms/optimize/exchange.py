@@ -32,8 +32,7 @@ from shoal.algorithms.optimize.random import Word, below, uniform
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.core.compiler import kernel
 from shoal.core.measures import Partition, partition_of
-from shoal.core.progress import DONE, STOP, fresh_state
-from shoal.core.threads import spread
+from shoal.core.progress import DONE, STOP, fresh_state, spread
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.neighbours import leaves_of, neighbour_lists
 

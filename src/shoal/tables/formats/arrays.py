@@ -12,18 +12,12 @@ import polars as pl
 from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Ints
+from shoal.core.types import Ints, Spelling
 from shoal.kernels.words import Words
 from shoal.kinds.column import Storage
 from shoal.kinds.date import Date
 from shoal.kinds.time_scale import Span
-from shoal.tables.columns import (
-    Name,
-    NewColumn,
-    Spelling,
-    not_whole,
-    round_to,
-)
+from shoal.tables.columns import Name, NewColumn, not_whole, round_to
 from shoal.tables.table import Table
 
 __all__ = ["ArrayTable"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
-from shoal.core.types import Bools, Ints
+from shoal.core.types import Bools, Ints, Spelling
 from shoal.kernels.words import Words, number_bits
 from shoal.kinds.column import Column, word_of
 from shoal.kinds.date import Date, check_no_dates, read_dates
@@ -23,7 +23,6 @@ from shoal.kinds.time_scale import Span, span_of
 from shoal.tables.columns import (
     Name,
     NewColumn,
-    Spelling,
     TextNumbers,
     as_floats,
     kind_of,

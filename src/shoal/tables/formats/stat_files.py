@@ -15,17 +15,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.core.types import Ints
-from shoal.tables.columns import (
-    Name,
-    NewColumn,
-    Spelling,
-    as_number,
-    cells_of,
-    named_cells,
-    with_cells,
-    without_columns,
-)
+from shoal.core.types import Ints, Spelling
+from shoal.tables.columns import Name, NewColumn, as_number, cells_of, named_cells, with_cells, without_columns
 from shoal.tables.formats.arrow_files import naming_file
 from shoal.tables.formats.frame_columns import as_doubles, as_polars
 from shoal.tables.formats.frames import FrameTable

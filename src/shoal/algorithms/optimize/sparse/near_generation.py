@@ -21,7 +21,7 @@ from shoal.algorithms.optimize.sparse.first_order import Iterate, Programme, sol
 from shoal.algorithms.optimize.sparse.near_table import NearTable
 from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, repair
 from shoal.core.measures import canonical_labels, centroids
-from shoal.core.threads import spread
+from shoal.core.progress import spread
 from shoal.core.types import Floats, Ints
 
 __all__ = ["NearGeneration", "first_duals"]

@@ -30,8 +30,7 @@ import numpy as np
 from shoal.algorithms.optimize.cuts import double_rows
 from shoal.algorithms.optimize.sparse.pair_weights import PairWeights, query, weight
 from shoal.core.compiler import kernel
-from shoal.core.progress import STOP
-from shoal.core.threads import spread
+from shoal.core.progress import STOP, spread
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import DEPTH
 

@@ -163,7 +163,7 @@ def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]
             say_pair(name.replace("_", " "), path)
 
 
-def read_categories(given: list[str]) -> dict[str, list[str]]:
+def read_categories(texts: list[str]) -> dict[str, list[str]]:
     """Read COLUMN=A,B options.
 
     Examples
@@ -172,7 +172,7 @@ def read_categories(given: list[str]) -> dict[str, list[str]]:
     {'sex': ['f', 'm']}
     """
     categories: dict[str, list[str]] = {}
-    for text in given:
+    for text in texts:
         name, equals, listed = text.partition("=")
         if not equals:
             raise InputError(f"--categories must read COLUMN=A,B,…, got {text!r}; for example sex=f,m.")
@@ -182,7 +182,7 @@ def read_categories(given: list[str]) -> dict[str, list[str]]:
     return categories
 
 
-def read_bounds_options(given: list[str]) -> dict[str, tuple[float, float]] | str:
+def read_bounds_options(texts: list[str]) -> dict[str, tuple[float, float]] | str:
     """Read COLUMN=LOW:HIGH options.
 
     Examples
@@ -190,10 +190,10 @@ def read_bounds_options(given: list[str]) -> dict[str, tuple[float, float]] | st
     >>> read_bounds_options(["sales=0:1e6", "profit=-5:5"])
     {'sales': (0.0, 1000000.0), 'profit': (-5.0, 5.0)}
     """
-    if given == ["data"]:
+    if texts == ["data"]:
         return "data"
     bounds: dict[str, tuple[float, float]] = {}
-    for text in given:
+    for text in texts:
         name, equals, ends = text.rpartition("=")
         low, colon, high = ends.partition(":")
         try:
@@ -249,16 +249,16 @@ def _explore(
 
     if picture is not None:
         check_target(picture, endings=PICTURES)
-    found: Exploration = look(
+    exploration: Exploration = look(
         source,
         epsilon=EPSILONS if epsilon is None else [_number(part, "--epsilon", float) for part in epsilon.split(",")],
         k=None if k is None else [_number(part, "-k", int) for part in k.split(",")],
         methods=tuple(PUBLICATION_METHODS) if method is None else method.split(","),
         **common,
     )
-    say(str(found))
+    say(str(exploration))
     if picture is not None:
-        found.draw(picture)
+        exploration.draw(picture)
         say("")
         say_pair("picture", picture)
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.flags import flags_of, typed
-from shoal.cli.options import values_of, with_parameters
+from shoal.cli.options import flags_of, typed, values_of, with_parameters
 from shoal.cli.printing import say_pair, was_said
-from shoal.core.errors import InputError, without_passwords
-from shoal.core.messages import worded
+from shoal.core.errors import InputError
+from shoal.core.messages import without_passwords, worded
 from shoal.core.parameters import LARGE, METHOD, OUTPUT
 from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place
@@ -103,10 +102,10 @@ def mask(
     release = _run(source, request, recorded, manifest, report)
     print_release(release, verbose=verbose)
     done = "masked table" if recorded is None else "same bytes"
-    told = "" if recorded is None else "the masked table is the recorded one: "
+    prefix = "" if recorded is None else "the masked table is the recorded one: "
     for name, path in ((done, request.output), ("labels", request.labels), ("manifest", manifest), ("report", report)):
         if path is not None:
-            say_pair(name, f"{told if name == done else ''}{without_passwords(str(as_place(path)))}")
+            say_pair(name, f"{prefix if name == done else ''}{without_passwords(str(as_place(path)))}")
 
 
 def _run(
@@ -142,8 +141,8 @@ def _run(
         elif report is not None:
             from shoal.comparison.around import compare_around
 
-            found = compare_around(release, original, progress=True)
-            release.report(report, original=original, output=output, comparison=found)
+            comparison = compare_around(release, original, progress=True)
+            release.report(report, original=original, output=output, comparison=comparison)
     return release
 
 

@@ -17,7 +17,7 @@ def demo(
 
     Example: shoal demo --out demo
     """
-    from shoal.cli.mask import print_release
+    from shoal.cli.mask_command import print_release
     from shoal.cli.printing import say, say_pair
     from shoal.comparison.around import compare_around
     from shoal.core.errors import FileError

@@ -10,8 +10,8 @@ import typer
 from shoal.assessment.assess_request import AssessRequest
 from shoal.cli.options import values_of, with_parameters
 from shoal.cli.printing import say, say_pair
+from shoal.core.messages import agreeing, count
 from shoal.core.parameters import OUTPUT
-from shoal.core.phrases import agreeing, count
 
 __all__ = ["assess"]
 
@@ -37,15 +37,15 @@ def assess(
 
     check_targets(original, report=report)
     request = AssessRequest(**values_of(AssessRequest, options, tables=_read_tables, kept=_read_labels))
-    found = assess_request(original, masked, request)
-    say(str(found))
+    assessment = assess_request(original, masked, request)
+    say(str(assessment))
     if report is not None:
-        found.report(report)
+        assessment.report(report)
         say("")
         say_pair("report", report)
-    counted = found.risk.anonymity
+    counted = assessment.risk.anonymity
     if counted.below:
-        few = f"{counted.below:,} of {count(found.records, 'record')} {agreeing(counted.below, 'is', 'are')}"
+        few = f"{counted.below:,} of {count(assessment.records, 'record')} {agreeing(counted.below, 'is', 'are')}"
         raise VerificationError(f"k = {request.k} is broken: {few} in groups of fewer, the smallest of {counted.k}.")
 
 

@@ -1,26 +1,33 @@
-"""Tables that Dask masks: partitions of a Dask DataFrame, or parts of files that workers read themselves.
+"""Tables of Dask: partitions of a Dask DataFrame, or parts of files that workers read and write themselves.
 
-Neither is held by us: a part is computed, or read, again whenever it is looked at.
+Given tables are not held by us: a part is computed, or read, again whenever it is looked at. Released ones are held by
+the cluster, or written by its workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from shoal.core.errors import InputError, ShoalError
 from shoal.core.messages import parameter
+from shoal.core.types import Name
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
 from shoal.tables.csv_table import Dialect
+from shoal.tables.formats.data_sets import cast_part, one_schema, part_place, write_part
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
-from shoal.tables.sources import Source, check_same_columns, describe_parquet, parquet_source, parts_of
+from shoal.tables.formats.metadata import without_metadata
+from shoal.tables.outputs import moved_together
+from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
 from shoal.tables.table import NO_INDEX, check_names
 
-__all__ = ["FileParts", "FrameParts", "dask_refusals", "levels_of", "read_files"]
+__all__ = ["FileParts", "FrameParts", "dask_refusals", "read_files", "release_parts", "write_parts"]
 
 BYTES = 64_000_000  # of a part that is read from a file, if its row groups are no larger
 CHANGED = (
@@ -74,7 +81,7 @@ class FrameParts:
         opened = [delayed(_timed)(part, objects) for part in self.some(objects)] if objects else []
         with dask_refusals():
             timed = [_timed(empty, list(empty.columns)), *self._dask.compute(*opened)]
-            levels = self._dask.compute(delayed(levels_of)(self.parts[0], ordered))[0] if ordered else {}
+            levels = self._dask.compute(delayed(_levels_of)(self.parts[0], ordered))[0] if ordered else {}
         names = tuple(dict.fromkeys(name for part in timed for name in part))
         return Schema(self.names, tuple(numeric), names, levels)
 
@@ -142,6 +149,46 @@ def dask_refusals() -> Iterator[None]:
         ) from error
 
 
+def release_parts(
+    dask: Any, released: Sequence[Any], levels: Mapping[Name, Sequence[Any]]
+) -> tuple[Any, Sequence[Any]]:
+    """Return a Dask DataFrame whose partitions the cluster holds, and these: what is recounted is what is there."""
+    delayed = dask.delayed
+    parts: Sequence[Any] = dask.persist(*released)
+    if levels:
+        # Ordered categories have the same values in all partitions, those that some record has, to be joined again.
+        used = dask.compute(*[delayed(_levels_of)(part, list(levels)) for part in parts])
+        used_levels = {
+            name: [level for level in values if any(level in part.get(name, ()) for part in used)]
+            for name, values in levels.items()
+        }
+        parts = dask.persist(*[delayed(_set_levels)(part, used_levels) for part in parts])
+    meta, *rows = dask.compute(delayed(_head)(parts[0]), *[delayed(len)(part) for part in parts])
+    *firsts, end = np.cumsum([0, *rows]).tolist()
+    parts = dask.persist(*[delayed(_numbered)(part, first) for part, first in zip(parts, firsts, strict=True)])
+    # Dask knows no divisions of a partition without records.
+    divisions = (*firsts, end - 1) if all(rows) else None
+    frame = import_module("dask.dataframe").from_delayed(list(parts), meta=meta, divisions=divisions, verify_meta=False)
+    return frame, parts
+
+
+def write_parts(dask: Any, tables: Sequence[Any], target: Place, plain: Sequence[str]) -> Source:
+    """Let the workers write a data set, a file for each part; return it as it is to be read again.
+
+    Columns of `plain` hardly repeat their values within a part: a dictionary of them would only take time.
+    """
+    with moved_together() as outputs:
+        folder = outputs.data_set(target)
+        files = dask.compute(
+            *[dask.delayed(_write_table)(folder, part, table, plain) for part, table in enumerate(tables)]
+        )
+        schema = one_schema((each for _, each in files), f"Output {folder}")
+        different = [part for part, (_, each) in enumerate(files) if not each.equals(schema)]
+        dask.compute(*[dask.delayed(cast_part)(folder, part, schema, plain) for part in different])
+        parts = tuple(Part(part_place(folder, part), (0,), rows) for part, (rows, _) in enumerate(files))
+        return Source(parts, tuple(schema.names), (), None)
+
+
 # What workers do
 
 
@@ -149,10 +196,35 @@ def _timed(part: Any, columns: Sequence[str]) -> list[Any]:
     return open_table(part[list(columns)]).timed_names()
 
 
-def levels_of(part: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+def _levels_of(part: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """Return the values of ordered categories."""
     return {
         name: tuple(part[name].dtype.categories)
         for name in names
         if name in part and getattr(part[name].dtype, "ordered", False)
     }
+
+
+def _set_levels(part: Any, levels: Mapping[Name, Sequence[Any]]) -> Any:
+    ordered = [name for name in levels if name in part and getattr(part[name].dtype, "ordered", False)]
+    return part.assign(**{name: part[name].cat.set_categories(levels[name], ordered=True) for name in ordered})
+
+
+def _head(part: Any) -> Any:
+    return part.iloc[:0]
+
+
+def _numbered(part: Any, first: int) -> Any:
+    """Return a partition whose records are numbered on from those before it."""
+    import pandas as pd
+
+    return part.set_axis(pd.RangeIndex(first, first + len(part)), axis=0)
+
+
+def _write_table(folder: Place, part: int, table: Any, plain: Sequence[str]) -> tuple[int, Any]:
+    if hasattr(table, "iloc"):
+        import pyarrow as pa
+
+        table = without_metadata(pa.Table.from_pandas(table, preserve_index=False))
+    write_part(folder, part, table, plain)
+    return len(table), table.schema

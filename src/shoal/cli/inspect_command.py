@@ -29,5 +29,5 @@ def inspect(
     """
     from shoal.inspection.proposal import inspect as inspect_table
 
-    found = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
-    say(str(found))
+    inspection = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    say(str(inspection))

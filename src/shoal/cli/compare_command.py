@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.flags import flags_of, typed
-from shoal.cli.mask import mask
-from shoal.cli.options import option, values_of, with_parameters
+from shoal.cli.mask_command import mask
+from shoal.cli.options import flags_of, option, typed, values_of, with_parameters
 from shoal.cli.printing import say, say_pair
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
@@ -46,15 +45,15 @@ def compare(
     check_targets(source, output=output, report=report)
     values = values_of(CompareRequest, options, diversity=read_promises, closeness=read_promises)
     values["methods"] = values["methods"] or "all"
-    found = compare_request(source, CompareRequest(**values | {"k": read_sizes(k), "progress": True}))
+    comparison = compare_request(source, CompareRequest(**values | {"k": read_sizes(k), "progress": True}))
     flags = flags_of(mask) | flags_of(compare)
-    reasons = {name: worded(why, partial(typed, flags=flags)) for name, why in found.left_out.items()}
-    say(str(replace(found, left_out=reasons)))
+    reasons = {name: worded(why, partial(typed, flags=flags)) for name, why in comparison.left_out.items()}
+    say(str(replace(comparison, left_out=reasons)))
     if output is not None:
-        write_file(found.table, output)
+        write_file(comparison.table, output)
         say_pair("table", output)
     if report is not None:
-        found.report(report)
+        comparison.report(report)
         say_pair("report", report)
 
 
