@@ -5,7 +5,7 @@ import pickle
 import re
 import sys
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +25,7 @@ from shoal.cli.mask import mask
 from shoal.cli.options import values_of, with_parameters
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.messages import END, START, Message, option, parameter, setting, worded
-from shoal.core.parameters import ESSENTIALS, PANELS, described, with_parameters_of
+from shoal.core.parameters import ESSENTIALS, PANELS, described, parameters_of, with_parameters_of
 from shoal.demo import firms
 from shoal.masking.request import MaskRequest
 from shoal.privacy.publish_request import PublishRequest
@@ -123,7 +123,7 @@ SHARED = {"-m": {"method", "methods"}, "--method": {"method", "methods"}, "--lab
 def test_a_flag_means_the_same_parameter_in_all_commands():
     meanings, spellings = {}, {}
     for request in REQUESTS:
-        for item in fields(request):
+        for item in parameters_of(request):
             for flag in item.metadata["flags"]:
                 meanings.setdefault(flag, set()).add(item.name)
             if item.metadata["flags"]:
@@ -134,7 +134,7 @@ def test_a_flag_means_the_same_parameter_in_all_commands():
 
 @pytest.mark.parametrize("request_type", REQUESTS)
 def test_every_parameter_is_described_and_has_a_panel(request_type):
-    for item in fields(request_type):
+    for item in parameters_of(request_type):
         assert item.metadata["help"].endswith(".")
         assert item.metadata["panel"] in PANELS
 
@@ -145,7 +145,7 @@ def test_every_parameter_is_described_and_has_a_panel(request_type):
 )
 def test_functions_have_the_parameters_of_their_request(function, request_type):
     parameters = inspect.signature(function).parameters
-    for item in fields(request_type):
+    for item in parameters_of(request_type):
         assert item.name in parameters
         assert f"\n    {item.name}\n" in function.__doc__
     with pytest.raises(TypeError, match="colums"):

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
     from shoal.masking.request import MaskRequest
-    from shoal.models.promises.closeness import Closeness
-    from shoal.models.promises.diversity import Diversity
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
+    from shoal.promises.closeness import Closeness
+    from shoal.promises.diversity import Diversity
 
 __all__ = [
     "Closeness",
@@ -95,9 +95,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Closeness": "shoal.models.promises.closeness",
+    "Closeness": "shoal.promises.closeness",
     "Date": "shoal.kinds.date",
-    "Diversity": "shoal.models.promises.diversity",
+    "Diversity": "shoal.promises.diversity",
     "Hierarchy": "shoal.kinds.hierarchy",
     "Nominal": "shoal.kinds.nominal",
     "Ordinal": "shoal.kinds.ordinal",

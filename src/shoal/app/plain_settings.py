@@ -7,7 +7,7 @@ place among the sorted values of the column.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import shoal
@@ -63,7 +63,7 @@ def _fits(work: Work, settings: Settings) -> bool:
         settings.roles.keys() == columns
         and set(settings.roles.values()) <= ROLES.keys()
         and {*settings.kinds, *settings.importance, *settings.codes} <= columns
-        and request.keys() <= {item.name for item in fields(shoal.MaskRequest)}
+        and request.keys() <= {item.name for item in shoal.MaskRequest.parameters()}
         and isinstance(request["k"], int)
         and isinstance(request.get("options", {}), dict)
         and bool(settings.parameters())

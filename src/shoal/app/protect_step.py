@@ -13,7 +13,17 @@ from shoal.app.jobs import in_background
 from shoal.app.parts import Entry, Select, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
 from shoal.app.trying import Preview, preview
-from shoal.app.words import LABELS, choices_of, default_of, help_of, in_labels, method_help, methods, options_of
+from shoal.app.words import (
+    LABELS,
+    PROMISES,
+    choices_of,
+    default_of,
+    help_of,
+    in_labels,
+    method_help,
+    methods,
+    options_of,
+)
 
 __all__ = ["show"]
 
@@ -182,7 +192,7 @@ def _promises(tab: Tab) -> None:
             hint("No column is confidential. Give the role to a column in the step Roles to promise something of it.")
             return
         text("p", f"About {', '.join(map(str, named))}: what nobody should learn of anybody.")
-        for name in ("diversity", "closeness"):
+        for name in PROMISES:
             with field(LABELS[name], help_of(name)):
                 Entry(str(settings.asked.get(name, "")), partial(_put, tab, name))
 

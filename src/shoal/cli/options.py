@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field
 from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar
 
@@ -12,7 +12,7 @@ from typer.models import OptionInfo
 
 from shoal.cli.flags import typed
 from shoal.core.errors import InputError
-from shoal.core.parameters import COLUMNS, PANELS
+from shoal.core.parameters import COLUMNS, PANELS, parameters_of
 from shoal.kinds.registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
@@ -43,7 +43,7 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
         names = {part.name for part in written}
         arguments = [part for part in written if not _info(part)]
         made: list[Parameter] = []
-        for item in fields(request):
+        for item in parameters_of(request):
             if item.name == "kinds":
                 made += [_keyword(name, None, Texts, info) for name, info in kind_options().items()]
             elif item.metadata["flags"] and item.name not in names:
@@ -82,7 +82,7 @@ def _annotation(item: Field[Any]) -> Any:
 
 def option(name: str, request: type = MaskRequest) -> Any:
     """Return the option of a parameter of a request; its help names others by their flags."""
-    items = {item.name: item for item in fields(request)}
+    items = {item.name: item for item in parameters_of(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
     text = item.metadata["help"].worded(lambda other: typed(other, flags)).replace("``", "")
@@ -98,7 +98,7 @@ def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[An
     """Return the values of a request from the options of a command; `readers` read what is not typed as it is."""
     readers = {"importance": read_importance, "missing_codes": read_codes, **readers}
     values: dict[str, Any] = {}
-    for item in fields(request):
+    for item in parameters_of(request):
         if item.name == "kinds":
             values["kinds"] = from_options({word: options[word] for word in kind_options()})
         elif item.name in options:

@@ -15,7 +15,7 @@ from shoal.core.types import Ints
 from shoal.core.unicode_forms import composed_cells, one_form
 from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
-from shoal.models.distinct_units import units_in_cells
+from shoal.promises.distinct_units import units_in_cells
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import Dialect, one_spelling, parse_numbers
 from shoal.tables.strata import describe_stratum

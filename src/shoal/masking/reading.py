@@ -23,7 +23,7 @@ from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Values, read_values
 from shoal.masking.parts import Cell, Columns, Moves, Part
 from shoal.masking.totals import whole_total
-from shoal.models.distinct_units import least_units
+from shoal.promises.distinct_units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import present_cells

@@ -29,7 +29,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
-from shoal.models.distinct_units import count_units
+from shoal.promises.distinct_units import count_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.formulas import formula_columns

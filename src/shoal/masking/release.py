@@ -16,7 +16,7 @@ from shoal.core.dominance import PERCENT, may_be_published, published_loss, with
 from shoal.core.messages import Message
 from shoal.core.phrases import count, count_holders, visible
 from shoal.core.types import Floats, Ints
-from shoal.models.column_models import PROMISES, describe_promises
+from shoal.promises.promise_registry import PROMISES, describe_promises
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupCount", "Release"]
 
 LISTED = 8  # columns of a warning
+MEASURED = ("diversity", "entropy", "recursive", "closeness")  # what has a place of its own in the summary
 
 
 class GroupCount(NamedTuple):
@@ -200,14 +201,14 @@ class Release:
 
     def _asked(self, name: Name) -> list[str]:
         """Return what was asked of a confidential column."""
-        given = {parameter: self.parameters[parameter] for parameter in PROMISES}
+        given = {parameter: self.parameters.get(parameter) for parameter in PROMISES}
         asked = {key: value.get(name) if isinstance(value, Mapping) else value for key, value in given.items()}
         return [f"{parameter} {value}" for parameter, value in asked.items() if value is not None]
 
     @property
     def promise(self) -> str:
         """What was promised of confidential columns, in a few words; empty for nothing."""
-        return describe_promises(*(self.parameters[parameter] for parameter in PROMISES))
+        return describe_promises({name: self.parameters.get(name) for name in PROMISES})
 
     @property
     def k(self) -> int:
@@ -365,4 +366,7 @@ def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
 def _reached(found: Mapping[str, float]) -> str:
     """Say what groups reach in a confidential column."""
     ratio = f", ratio at most {found['recursive']:.3g}" if "recursive" in found else ""
-    return f"l ≥ {found['diversity']:.0f}, by entropy {found['entropy']:.2f}{ratio}, t ≤ {found['closeness']:.4f}"
+    other = "".join(f", {name} {value:.4g}" for name, value in found.items() if name not in MEASURED)
+    return (
+        f"l ≥ {found['diversity']:.0f}, by entropy {found['entropy']:.2f}{ratio}, t ≤ {found['closeness']:.4f}{other}"
+    )

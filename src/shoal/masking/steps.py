@@ -18,7 +18,7 @@ from shoal.kinds.coding import Coding
 from shoal.kinds.storage import Storage
 from shoal.masking.parts import Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
-from shoal.models.distinct_units import record_counters
+from shoal.promises.distinct_units import record_counters
 from shoal.tables.columns import Name, NewColumn
 from shoal.tables.formulas import escape_formulas
 from shoal.tables.selection import check_released

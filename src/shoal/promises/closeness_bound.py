@@ -46,9 +46,9 @@ import numpy as np
 
 from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
-from shoal.models.model_registry import KINDS
-from shoal.models.promises.closeness import Closeness
-from shoal.models.rules import Rules
+from shoal.promises.closeness import Closeness
+from shoal.promises.promise import Rules
+from shoal.promises.rules import KINDS
 
 __all__ = ["Planes", "closeness_bound", "proven"]
 
@@ -93,8 +93,8 @@ def closeness_bound(Z: Floats, rules: Rules) -> float:
     --------
     Keys that are the confidential values themselves, which all groups must have in equal shares:
 
-    >>> from shoal.models.model import ConfidentialColumn
-    >>> from shoal.models.model_registry import make_rules
+    >>> from shoal.promises.promise import ConfidentialColumn
+    >>> from shoal.promises.rules import make_rules
     >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
     >>> Z = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     >>> round(closeness_bound(Z, make_rules([column], [(0, Closeness(0.0))], 4)), 6)

@@ -20,8 +20,8 @@ from shoal.algorithms.optimize.random import Word, below, uniform
 from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.models.model_registry import changed, measure, write_codes
-from shoal.models.rules import Rules
+from shoal.promises.promise import Rules
+from shoal.promises.rules import changed, measure, write_codes
 
 __all__ = ["anneal_with_rules", "room_of"]
 

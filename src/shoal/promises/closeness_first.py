@@ -15,7 +15,7 @@ from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.models.promises.closeness import least_size
+from shoal.promises.closeness import least_size
 
 __all__ = ["closeness_first", "next_start"]
 
