@@ -74,7 +74,7 @@ test-oldest:
 	build/oldest/bin/python -m pytest -n auto -W ignore::DeprecationWarning  # old ones use what newer ones give up
 
 # Modules that decide whether a release is safe, and what is said of it.
-CRITICAL := src/shoal/core/dominance.py,$\
+CRITICAL := src/shoal/promises/dominance.py,$\
 	src/shoal/masking/recount.py,src/shoal/masking/verification.py,$\
 	src/shoal/promises/rule_enforcement.py,src/shoal/promises/group_merge.py,src/shoal/promises/promise.py,$\
 	src/shoal/promises/closeness.py,src/shoal/promises/diversity.py,src/shoal/promises/promise_registry.py,$\

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
-from shoal.core.dominance import is_published, may_be_published, published_loss
 from shoal.core.phrases import visible
+from shoal.promises.dominance import is_published, may_be_published, published_loss
 from shoal.promises.promise_registry import describe_promises, read_promise
 from shoal.tables.columns import Name
 

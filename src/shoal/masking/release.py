@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from shoal.core.display import html_table, write_report
-from shoal.core.dominance import PERCENT, may_be_published, published_loss, withheld_columns
 from shoal.core.messages import Message
 from shoal.core.phrases import count, count_holders, visible
 from shoal.core.types import Floats, Ints
+from shoal.promises.dominance import PERCENT, may_be_published, published_loss, withheld_columns
 from shoal.promises.promise_registry import PROMISES, describe_promises
 from shoal.tables.columns import Name
 
@@ -138,7 +138,7 @@ class Release:
         return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
 
     def published(self) -> Release:
-        """Return the release with losses as they may be published beside its table (`shoal.core.dominance`)."""
+        """Return the release with losses as they may be published beside its table (`shoal.promises.dominance`)."""
         told = may_be_published(self.loss, self.group_loss)
         withheld = withheld_columns(self.column_loss, self.column_group_loss, total=told)
         return replace(

@@ -12,10 +12,10 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
-from shoal.core.dominance import is_published
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.kinds.coding import Embedding
+from shoal.promises.dominance import is_published
 from shoal.report.figures import (
     Figure,
     bars,

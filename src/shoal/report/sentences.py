@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
-from shoal.core.dominance import is_published
 from shoal.core.phrases import agreeing, count
 from shoal.kinds.registry import KINDS, TIMES
 from shoal.masking.release import Release
+from shoal.promises.dominance import is_published
 from shoal.report import sections
 from shoal.report.withheld_figures import lost_share
 from shoal.tables.columns import Name

@@ -1,4 +1,4 @@
-"""Figures that a public page withholds because one small group makes them up (`shoal.core.dominance`).
+"""Figures that a public page withholds because one small group makes them up (`shoal.promises.dominance`).
 
 It is decided once for every column, by its loss. Sums of absolute deviations are spread over more groups than sums of
 squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,
@@ -18,12 +18,12 @@ import numpy as np
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.statistics import Pair
 from shoal.assessment.utility import CategoryChange, ColumnChange
-from shoal.core.dominance import LIMITS, is_published, may_be_published
 from shoal.core.measures import squared_errors
 from shoal.core.types import Floats, Ints
 from shoal.masking.bucket import largest_errors
 from shoal.masking.numbers import Numbers
 from shoal.masking.release import Release
+from shoal.promises.dominance import LIMITS, is_published, may_be_published
 from shoal.tables.columns import Name
 
 __all__ = ["IN_HOUSE", "WITHHELD", "as_published", "dominated_spreads", "lost_share", "published_result"]
