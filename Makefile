@@ -79,7 +79,7 @@ CRITICAL := src/shoal/promises/dominance.py,$\
 	src/shoal/promises/rule_enforcement.py,src/shoal/promises/group_merge.py,src/shoal/promises/promise.py,$\
 	src/shoal/promises/closeness.py,src/shoal/promises/diversity.py,src/shoal/promises/promise_registry.py,$\
 	src/shoal/promises/rules.py,src/shoal/promises/distinct_units.py,$\
-	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
+	src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
 	src/shoal/privacy/ledger.py,src/shoal/report/withheld_figures.py
 coverage: .venv/dev
 	$(BIN)/python -m pytest -n auto --cov

@@ -30,11 +30,11 @@ from shoal.core.measures import sse
 from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import split_budget
 from shoal.privacy.domains import Bounds
-from shoal.privacy.groups import Grouping, group_columns
-from shoal.privacy.laplace import noisy_means
+from shoal.privacy.noise import noisy_means
 from shoal.privacy.noisy_release import in_ascending_order
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.publication_methods import find_publication_method
+from shoal.privacy.record_groups import Grouping, group_columns
 from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent

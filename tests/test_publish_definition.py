@@ -20,12 +20,12 @@ from test_publish_cli import invoke
 
 import shoal
 from shoal.core.errors import GroupsAsGivenWarning, InputError, LargeBudgetWarning, PrivacyWarning
+from shoal.privacy.confidential_table import prepare
 from shoal.privacy.domains import Bounds
-from shoal.privacy.groups import group_columns, in_order
 from shoal.privacy.noisy_release import draw_noise
-from shoal.privacy.preparing import prepare
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
 from shoal.privacy.publication_plan import make_plan
+from shoal.privacy.record_groups import group_columns, in_order
 from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent

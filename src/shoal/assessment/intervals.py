@@ -17,7 +17,7 @@ from shoal.assessment.statistics import spread
 from shoal.core.types import Bools
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["WIDTHS", "Intervals", "RecordIntervals", "intervals", "measure", "record_intervals"]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.core.types import Floats, Ints
+    from shoal.masking.numbers import Numbers
+    from shoal.tables.columns import Name
 
-__all__ = ["ALL", "MEASURES", "Measure", "check_measures", "choose_measures"]
+__all__ = ["ALL", "MEASURES", "Measure", "TablePair", "check_measures", "choose_measures", "take_measures"]
 
 ALL = "all"
 
@@ -130,3 +133,58 @@ def choose_measures(
                 f"{parameter('measures')}."
             )
     return selected
+
+
+@dataclass(frozen=True)
+class TablePair:
+    """Two tables of the same records, as measures take them.
+
+    Parameters
+    ----------
+    numbers, Y
+        The masked columns before and after.
+    strata, groups
+        The released stratum of each record, and a number that identical released records share.
+    names
+        The keys.
+    keys
+        Their codes before and after, ``(records, keys)`` each.
+    weights, households
+        How many people each record stands for, and the number of its household; None if they are not known.
+    seed
+        Decides samples.
+    """
+
+    numbers: Numbers
+    Y: Floats
+    strata: Ints
+    groups: Ints
+    names: tuple[Name, ...]
+    keys: tuple[Ints, Ints]
+    weights: Floats | None = None
+    households: Ints | None = None
+    seed: int = 0
+
+    @cached_property
+    def columns(self) -> tuple[Floats, Floats]:
+        """The columns of numbers, before and after."""
+        numbers = self.numbers.embedding.numbers
+        return self.numbers.X[:, numbers], self.Y[:, numbers]
+
+
+def take_measures(names: Sequence[str], tables: TablePair) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the results by the names of the fields of `Risk` and of `Utility`; those without a field are `others`."""
+    from shoal.assessment.risk import Risk
+
+    risk: dict[str, Any] = {"others": ()}
+    utility: dict[str, Any] = {}
+    for name in names:
+        measure, field = MEASURES[name], name.replace("-", "_")
+        result = measure.take(tables)
+        if measure.utility:
+            utility[field] = result
+        elif field in Risk.__dataclass_fields__:
+            risk[field] = result
+        else:
+            risk["others"] += (result,)
+    return risk, utility

@@ -18,7 +18,7 @@ from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["OneToOne", "measure", "one_to_one"]
 

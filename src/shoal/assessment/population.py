@@ -24,7 +24,7 @@ from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["PopulationRisk", "individual_risk", "measure", "population_risk"]
 

@@ -30,7 +30,7 @@ from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "measure", "minimal_uniques", "special_uniques"]
 

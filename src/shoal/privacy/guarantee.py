@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from shoal.privacy.accounting import guess_of
+from shoal.privacy.budgets import guess_of
 from shoal.privacy.privacy_unit import Unit
 from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.columns import Name

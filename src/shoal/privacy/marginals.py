@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from shoal.core.types import Ints
-from shoal.privacy.gaussian import noisy_counts
+from shoal.privacy.noise import noisy_counts
 
 __all__ = ["count", "count_pairs", "measure", "sensitivity"]
 

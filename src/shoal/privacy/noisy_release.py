@@ -14,10 +14,10 @@ from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.kinds.storage import CATEGORY, FLOAT, Storage
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
-from shoal.privacy.joint import draw_records
-from shoal.privacy.laplace import TAIL, noisy_means
+from shoal.privacy.noise import TAIL, noisy_means
 from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
+from shoal.privacy.synthesis import draw_records
 from shoal.tables.columns import Name, NewColumn
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import folder_beside, read_back, write_table

@@ -23,14 +23,14 @@ from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.masking.reading import unit_words
 from shoal.privacy.budgets import Budget, split_budget
-from shoal.privacy.groups import Grouping, group_columns
+from shoal.privacy.confidential_table import ConfidentialTable, check_group_size, column_sets
 from shoal.privacy.guarantee import guarantee
-from shoal.privacy.joint import Counting, plan_counting
-from shoal.privacy.laplace import check_grid, check_grids
-from shoal.privacy.preparing import Prepared, check_group_size, column_sets
+from shoal.privacy.noise import check_grid, check_grids
 from shoal.privacy.privacy_unit import budgets_of_records
 from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
 from shoal.privacy.randomised_response import truth_probability
+from shoal.privacy.record_groups import Grouping, group_columns
+from shoal.privacy.synthesis import Counting, plan_counting
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 
@@ -65,7 +65,7 @@ class PublicationPlan:
         How counts are measured, if records are drawn from a model of them.
     """
 
-    prepared: Prepared
+    prepared: ConfidentialTable
     method: PublicationMethod
     epsilon: float
     k: int | None
@@ -108,7 +108,7 @@ class PublicationPlan:
 
 
 def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
-    prepared: Prepared,
+    prepared: ConfidentialTable,
     method: PublicationMethod,
     epsilon: float,
     *,
@@ -153,7 +153,9 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     )
 
 
-def shares_of_columns(epsilon: float, budget: Budget, prepared: Prepared, sets: Sequence[Sequence[int]]) -> Floats:
+def shares_of_columns(
+    epsilon: float, budget: Budget, prepared: ConfidentialTable, sets: Sequence[Sequence[int]]
+) -> Floats:
     """Return each published column's share of ε; a column of categories is a set of its own."""
     d, answers = len(prepared.names), len(prepared.answers)
     if answers and budget == "sensitivity":
@@ -208,7 +210,7 @@ def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
             )
 
 
-def _groups(prepared: Prepared, method: PublicationMethod, groups: Any) -> Ints | None:
+def _groups(prepared: ConfidentialTable, method: PublicationMethod, groups: Any) -> Ints | None:
     """Return the groups that were given, as an array or as a column of the table."""
     if (groups is None) == (method is GIVEN):
         raise InputError(
@@ -234,7 +236,7 @@ def _groups(prepared: Prepared, method: PublicationMethod, groups: Any) -> Ints 
     return canonical_labels(np.unique(values, return_inverse=True)[1])
 
 
-def _check_answers(prepared: Prepared, budgets: Floats) -> None:
+def _check_answers(prepared: ConfidentialTable, budgets: Floats) -> None:
     for answer, epsilon in zip(prepared.answers, budgets[len(prepared.names) :].tolist(), strict=True):
         if truth_probability(len(answer.categories), epsilon) <= 0:
             raise InputError(
@@ -256,7 +258,7 @@ def _generator(seed: object) -> np.random.Generator | None:
     return np.random.default_rng(int(seed))
 
 
-def _unprotected_columns(prepared: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
+def _unprotected_columns(prepared: ConfidentialTable, names: list[Name], method: PublicationMethod) -> list[Name]:
     """Return the columns that are released as they are, with a warning."""
     for name in names:
         check_name(name, prepared.table.names, "keep")

@@ -21,15 +21,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.privacy.accounting import gaussian_scale
-from shoal.privacy.bins import ColumnBins
-from shoal.privacy.dependence_tree import choose_tree, score_pairs
+from shoal.privacy.budgets import check_delta, gaussian_scale, rho_of
+from shoal.privacy.confidential_table import ConfidentialTable
+from shoal.privacy.dependence_tree import choose_tree, score_pairs, spread, tree_model, with_sums
+from shoal.privacy.domains import CategoryBins, ColumnBins, NumberBins, WholeBins
 from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
 from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
-from shoal.privacy.tree_model import spread, tree_model, with_sums
+from shoal.tables.columns import Name
 
-__all__ = ["Spending", "Synthesis", "bins_of_numbers", "merge_bins", "share", "synthesise"]
+__all__ = [
+    "Counting",
+    "DrawnRecords",
+    "Spending",
+    "Synthesis",
+    "bins_of_numbers",
+    "draw_records",
+    "merge_bins",
+    "plan_counting",
+    "share",
+    "synthesise",
+]
 
 # Of the budget: for histograms, for the choice of the tree; the rest is for pairs.
 HISTOGRAMS, TREE = 0.5, 0.1
@@ -93,7 +107,7 @@ def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) ->
 
     Examples
     --------
-    >>> from shoal.privacy.bins import CategoryBins
+    >>> from shoal.privacy.domains import CategoryBins
     >>> spending = share(0.02, 1000, [CategoryBins(2), CategoryBins(3)], 1)
     >>> 2 * spending.histogram_rho + spending.pair_rho <= 0.02
     True
@@ -220,3 +234,68 @@ def _histogram(
     noisy = measure([counts], contributions, rho, rng)[0].astype(np.float64)
     fitted: Floats = nearest(noisy[None], np.array([float(len(codes))]))[0]
     return fitted
+
+
+WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The measurement of the counts of a joint release, from public figures alone.
+
+    Parameters
+    ----------
+    delta
+        δ of the promise.
+    bins
+        The bins of each column.
+    spending
+        How the budget is spent.
+    """
+
+    delta: float
+    bins: tuple[ColumnBins, ...]
+    spending: Spending
+
+
+@dataclass(frozen=True)
+class DrawnRecords:
+    """The records of a joint release: numbers, codes of categories, and the pairs of columns that were measured."""
+
+    values: Floats
+    codes: list[Ints]
+    tree: tuple[tuple[Name, Name], ...]
+
+
+def plan_counting(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> Counting:
+    """Share a budget (ε, δ) among the counts of columns and pairs."""
+    n, columns = len(prepared.X), len(prepared.published)
+    delta = check_delta(delta, n)
+    rho = rho_of(epsilon, delta)
+    bins: list[ColumnBins] = []
+    if rho > 0:
+        limit = bins_of_numbers(rho, n, columns, _contributions(prepared))
+        for lower, upper, integer in zip(prepared.bounds.lower, prepared.bounds.upper, prepared.whole, strict=True):
+            ends = float(lower), float(upper)
+            bins.append(WholeBins(*ends, limit) if integer else NumberBins(*ends, limit))
+        bins += [CategoryBins(len(answer.categories)) for answer in prepared.answers]
+        spending = share(rho, n, bins, _contributions(prepared))
+    if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
+        raise InputError(
+            f"{parameter('epsilon')} and {parameter('delta')} leave a budget too small for counts, got {epsilon:g} and "
+            f"{delta:g}. Use larger ones or fewer columns."
+        )
+    return Counting(delta, tuple(bins), spending)
+
+
+def draw_records(prepared: ConfidentialTable, counting: Counting, rng: np.random.Generator | None) -> DrawnRecords:
+    """Measure and draw; what is returned is covered by (ε, δ)."""
+    records = np.column_stack([prepared.clipped, *(answer.codes for answer in prepared.answers)])
+    released = synthesise(records, counting.bins, counting.spending, _contributions(prepared), rng)
+    numbers, names = len(prepared.names), prepared.published
+    codes = [released.values[:, numbers + j].astype(np.int64) for j in range(len(prepared.answers))]
+    return DrawnRecords(released.values[:, :numbers], codes, tuple((names[a], names[b]) for a, b in released.tree))
+
+
+def _contributions(prepared: ConfidentialTable) -> int:
+    return 1 if prepared.unit is None else prepared.unit.contributions

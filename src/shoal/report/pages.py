@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.algorithms.registry import ALL_METHODS
-from shoal.assessment.assess import assess_arrays, secret_codes
 from shoal.assessment.assessment import Assessment
+from shoal.assessment.measurement import assess_arrays, secret_codes
 from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
@@ -28,7 +28,7 @@ from shoal.masking.manifest import as_json, described, versions
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.masking.request import not_recorded
-from shoal.report import analyses, sections
+from shoal.report import sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
     AVERAGES,
@@ -222,8 +222,8 @@ def assessment_page(assessment: Assessment) -> Page:
         Section("Columns before and after", [], tables=sections.columns_tables(utility)),
         sections.losses(utility) if assessment.paired else None,
         sections.relations(utility),
-        analyses.regressions(utility.model),
-        analyses.frequencies(utility.tables),
+        sections.regressions(utility.model),
+        sections.frequencies(utility.tables),
         sections.risks(risk),
     ]
     losses = {column.name: column.loss for column in utility.columns}

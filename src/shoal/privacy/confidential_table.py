@@ -24,7 +24,7 @@ from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
 
-__all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
+__all__ = ["Answers", "ConfidentialTable", "check_group_size", "column_sets", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class ConfidentialTable:
     """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects.
 
     Parameters
@@ -81,7 +81,7 @@ def prepare(
     categories: Mapping[Name, Sequence[Any]] | None = None,
     integer_columns: Sequence[Name] | Name | None = None,
     **csv: str | None,
-) -> Prepared:
+) -> ConfidentialTable:
     """Read and check everything; the columns are those that have bounds or categories, if none are named."""
     protected = read_unit(unit, contributions)
     answered = dict(categories or {})
@@ -109,7 +109,7 @@ def prepare(
             )
     X = np.where(whole, np.rint(X), X)
     answers = [_answers(table, name, answered[name]) for name in names if name in answered]
-    return Prepared(table, numbers, X, found, found.clip(X), found.outside(X), whole, answers, protected)
+    return ConfidentialTable(table, numbers, X, found, found.clip(X), found.outside(X), whole, answers, protected)
 
 
 def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:

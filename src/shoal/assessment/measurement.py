@@ -15,8 +15,7 @@ from shoal.assessment.disclosure import attribute
 from shoal.assessment.frequencies import table_change
 from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
-from shoal.assessment.measure_registry import ALL, MEASURES, choose_measures
-from shoal.assessment.optional_measures import TablePair, take_measures
+from shoal.assessment.measure_registry import ALL, MEASURES, TablePair, choose_measures, take_measures
 from shoal.assessment.ordered import order_columns
 from shoal.assessment.record_pairs import check_cells, check_nearness, check_order, match_patterns
 from shoal.assessment.regressions import fit_model

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from shoal.core.parameters import with_parameters_of
-from shoal.privacy.joint import Counting
-from shoal.privacy.laplace import check_library
+from shoal.privacy.confidential_table import prepare
 from shoal.privacy.ledger import spend
+from shoal.privacy.noise import check_library
 from shoal.privacy.noisy_release import build_table, draw_noise, rehearse, write_release
-from shoal.privacy.preparing import prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
+from shoal.privacy.synthesis import Counting
 from shoal.tables.choosing import check_output
 from shoal.tables.frames import index_notes
 
