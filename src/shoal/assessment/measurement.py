@@ -147,22 +147,9 @@ def assess_arrays(
 ) -> Assessment:
     """Do what `assess` does on prepared arrays.
 
-    Parameters
-    ----------
-    before, Y
-        The records before and after, as `read_pair` returns them.
-    strata
-        The released stratum of each record.
-    groups
-        The number of each released record, the same for identical ones of a stratum; by Y if not given.
-    k
-        The k that was promised.
-    confidential
-        Of each column its name, its codes and whether codes have an order.
-    paired
-        Whether the rows of `before` and Y are the same records.
-    seed
-        Decides samples.
+    `before` and Y are the records as `read_pair` returns them, and the same records row by row if `paired`. Identical
+    released records of a stratum have the same number in `groups`, by default found in Y. `confidential` has a name,
+    codes and whether the codes have an order per column. The seed decides samples.
     """
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups

@@ -84,14 +84,8 @@ def population_risk(
 ) -> PopulationRisk:
     """Estimate the risk of all records in both tables.
 
-    Parameters
-    ----------
-    before, after
-        The number of each record's key in both tables, 0, 1, …
-    weights
-        How many people each record stands for; where they add up to fewer than there are records, these are all.
-    households
-        The number of each record's household, 0, 1, …
+    `before` and `after` number each record's key, 0, 1, …, and `households` its household. Weights that add up to less
+    than the number of records mean that these are all people.
 
     Examples
     --------

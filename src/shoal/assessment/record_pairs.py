@@ -88,12 +88,8 @@ def as_text(cells: pl.Series) -> pl.Series:
 def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Kind]) -> bool:
     """Say whether strata read otherwise because they were joined: each as a whole, under a name of all that it holds.
 
-    Parameters
-    ----------
-    old, new
-        The strata of the records before and after.
-    kinds
-        The kind of each column; a hierarchy names joined values by an ancestor.
+    `old` and `new` are the strata before and after; `kinds` has the kind of each column, since a hierarchy names joined
+    values by an ancestor.
 
     Examples
     --------

@@ -215,20 +215,8 @@ def utility(
 ) -> Utility:
     """Measure everything but what the user chooses; without an embedding, all columns hold numbers.
 
-    Parameters
-    ----------
-    X, Y
-        The records before and after.
-    names
-        The columns.
-    embedding
-        What they hold.
-    placed, ordered
-        The coordinates of the records before and after, and the columns of numbers sorted, if they are known.
-    weights
-        The weights of the records, for means and standard deviations.
-    seed
-        Decides samples.
+    `placed` and `ordered` are the coordinates of the records and the sorted columns of numbers, if they are known.
+    Weights are for means and standard deviations; the seed decides samples.
 
     Examples
     --------

@@ -67,18 +67,10 @@ def split_budget(
 ) -> Floats:
     """Share ε among columns; the shares sum to ε and never to more.
 
-    Parameters
-    ----------
-    epsilon
-        The whole budget.
-    rule
-        ``"sensitivity"``: in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get noise
-        of one scale. ``"even"``: the same for every set of columns that is grouped together, and within a set in
-        proportion to the width, which is the paper's noise for whole records. Or the share of each column.
-    names, width
-        The columns and the widths of their domains.
-    sets
-        The column numbers of each set that is grouped together.
+    Rule ``"sensitivity"`` shares in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get
+    noise of one scale. ``"even"`` gives every set of columns that is grouped together the same, and shares it within
+    the set in proportion to the width, which is the paper's noise for whole records. A mapping gives the share of each
+    column.
 
     Examples
     --------

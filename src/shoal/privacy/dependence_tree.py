@@ -38,18 +38,8 @@ def choose_tree(
 ) -> list[Pair]:
     """Return the pairs of a spanning tree with great scores; all choices together spend ρ.
 
-    Parameters
-    ----------
-    scores
-        The score of each pair of columns.
-    columns
-        The number of columns.
-    contributions
-        How many records of a unit can change.
-    rho
-        The budget of the whole tree.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `contributions` is the number of records of a unit that can change. With `rng` the result is reproducible and not
+    private.
 
     Examples
     --------
@@ -73,14 +63,8 @@ def choose_tree(
 def score_pairs(codes: Ints, histograms: list[Floats], scale: float) -> dict[Pair, int]:
     """Return how far the counts of each pair of columns are from those of independent columns.
 
-    Parameters
-    ----------
-    codes
-        The codes of the records, ``(n, d)``.
-    histograms
-        The noisy histogram of each column, n records in each.
-    scale
-        The standard deviation of the noise that the counts of a pair are measured with.
+    `codes` has shape ``(n, d)``; each noisy histogram sums to n; `scale` is the standard deviation of the noise on
+    counts of pairs.
     """
     n = len(codes)
     scores = {}

@@ -56,15 +56,8 @@ class Bounds:
 def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
     """Check the given bounds, or take them from the data with a warning.
 
-    Parameters
-    ----------
-    bounds
-        ``{column: (lower, upper)}``; or ``"data"`` for 0 (the minimum, if it is below) to 1.5 times the maximum, as
-        in the paper's experiments.
-    names
-        The columns of X.
-    X
-        The values, looked at for ``"data"`` only.
+    ``"data"`` stands for 0 (the minimum, if it is below) to 1.5 times the maximum, as in the paper's experiments; X is
+    read for it only.
 
     Examples
     --------

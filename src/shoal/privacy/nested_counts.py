@@ -58,16 +58,8 @@ def nest(counts: Ints) -> list[Ints]:
 def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> Floats:
     """Return the table of n records that the noisy counts of nested ranges speak for.
 
-    Parameters
-    ----------
-    levels
-        The noisy counts, as `nest` returns them.
-    shape
-        The shape of the table.
-    n
-        The number of records.
-    scale
-        The standard deviation of the noise, if small parts of ranges that may be noise alone are to be left out.
+    `levels` come from `nest`, with noise. With the standard deviation of the noise as `scale`, small parts of ranges
+    that may be noise alone are left out.
 
     Examples
     --------

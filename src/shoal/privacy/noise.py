@@ -62,24 +62,8 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
 ) -> Floats:
     """Return the noisy mean of each group of one column.
 
-    Parameters
-    ----------
-    values
-        The values, inside the domain.
-    labels, sizes
-        The group of each record, and the number of records of each group.
-    lower, upper
-        The domain.
-    epsilon
-        The budget of this column.
-    touched
-        How many Δ the sums of all groups can change together when one record changes.
-    integer
-        Whether values and bounds are integers: then sums of integers get the noise, and no grid is laid.
-    truncate
-        Whether means are brought into the domain.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `touched` is how many Δ the sums of all groups can change together when one record changes. For integers the noise
+    is added to exact sums, without a grid. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -159,16 +143,8 @@ def _draw_again(sums: Ints, sensitivity: int, epsilon: float, rng: np.random.Gen
 def noisy_counts(counts: Ints, sensitivity: float, rho: float, rng: np.random.Generator | None = None) -> Ints:
     """Return counts with noise that spends ρ (zCDP).
 
-    Parameters
-    ----------
-    counts
-        The counts.
-    sensitivity
-        How far the vector of counts moves at most between neighbouring tables, in Euclidean distance.
-    rho
-        The budget of the whole vector.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `sensitivity` is the greatest Euclidean distance between the counts of neighbouring tables; ρ is spent on the whole
+    vector. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -205,16 +181,8 @@ def noisy_largest(scores: Ints, sensitivity: int, rho: float, rng: np.random.Gen
     Gumbel noise of scale s makes it the exponential mechanism with ε = 2·sensitivity/s, which is ε²/8-zCDP (its range
     is bounded): the scale is that of Gaussian noise for the same ρ.
 
-    Parameters
-    ----------
-    scores
-        The scores, whole numbers.
-    sensitivity
-        How far any one of them moves at most between neighbouring tables.
-    rho
-        The budget of the choice.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `sensitivity` is the greatest change of one score between neighbouring tables. With `rng` the result is reproducible
+    and not private.
 
     Examples
     --------

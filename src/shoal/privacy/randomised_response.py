@@ -41,16 +41,7 @@ def truth_probability(categories: int, epsilon: float) -> float:
 def randomise(codes: Ints, categories: int, epsilon: float, rng: np.random.Generator | None = None) -> Ints:
     """Return the category that each record tells.
 
-    Parameters
-    ----------
-    codes
-        The category of each record, 0 … categories − 1.
-    categories
-        How many categories there are: public knowledge.
-    epsilon
-        The budget of this column.
-    rng
-        Draw from this generator instead of the system: reproducible and not private.
+    The number of categories is public knowledge. With `rng` the result is reproducible and not private.
 
     Examples
     --------

@@ -131,18 +131,8 @@ def synthesise(
 ) -> Synthesis:
     """Draw as many records as there are from a model of the noisy marginals.
 
-    Parameters
-    ----------
-    values
-        The records, ``(n, d)``; categories as codes.
-    bins
-        The bins of each column.
-    spending
-        How the budget is spent.
-    contributions
-        How many records a unit has at most.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `values` has shape ``(n, d)``, with categories as codes; `contributions` is the greatest number of records of a
+    unit. With `rng` the result is reproducible and not private.
     """
     n = len(values)
     codes = np.column_stack([column.encode(values[:, j]) for j, column in enumerate(bins)])

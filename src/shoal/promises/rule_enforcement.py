@@ -73,20 +73,8 @@ def keep_rules(
 ) -> Ints:
     """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
 
-    Parameters
-    ----------
-    Z
-        Standardised records.
-    labels
-        The groups of a method.
-    cells
-        Of each cell: its records, and the columns that they do not miss.
-    k, rules
-        The least group size, and what groups must keep.
-    search
-        What decides the search.
-    threads
-        That work on cells; their number does not change the groups.
+    `labels` are the groups of a method; `cells` lists for each cell its records and the columns that are present in
+    them. The number of threads does not change the groups.
     """
 
     def enforce(cell: tuple[Ints, Ints]) -> Ints:
