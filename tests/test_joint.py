@@ -14,12 +14,12 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 
 from shoal.core.errors import InputError
-from shoal.privacy import dependence_tree, marginals, noise
+from shoal.privacy import counts as counts_module
+from shoal.privacy import dependence_tree, noise
 from shoal.privacy.budgets import check_delta, delta_of, gaussian_scale, guess_of, rho_of
+from shoal.privacy.counts import count, count_pairs, depth_of, fit_nested, measure, nearest, nest, sensitivity
 from shoal.privacy.dependence_tree import choose_tree, score_pairs, tree_model, with_sums
 from shoal.privacy.domains import CategoryBins, NumberBins, WholeBins
-from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
-from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
 from shoal.privacy.noise import noisy_counts, noisy_largest
 from shoal.privacy.synthesis import bins_of_numbers, merge_bins, share, synthesise
 
@@ -126,7 +126,7 @@ def test_all_that_is_spent_adds_up_to_the_budget_and_no_more(monkeypatch, column
         spent.append(rho)
         return noisy_largest(scores, distance, rho, rng)
 
-    monkeypatch.setattr(marginals, "noisy_counts", counts)
+    monkeypatch.setattr(counts_module, "noisy_counts", counts)
     monkeypatch.setattr(dependence_tree, "noisy_largest", largest)
     epsilon, delta = 1.5, 1e-5
     shared = share(rho_of(epsilon, delta), 50, [NumberBins(0.0, 1.0, 256)] * columns, 3)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from shoal.assessment.ordered import RankedColumn, order_columns
-from shoal.assessment.statistics import spread
+from shoal.assessment.statistics import RankedColumn, order_columns, spread
 from shoal.core.types import Bools
 
 if TYPE_CHECKING:

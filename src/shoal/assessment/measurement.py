@@ -16,10 +16,10 @@ from shoal.assessment.frequencies import table_change
 from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
 from shoal.assessment.measure_registry import ALL, MEASURES, TablePair, choose_measures, take_measures
-from shoal.assessment.ordered import order_columns
 from shoal.assessment.record_pairs import check_cells, check_nearness, check_order, match_patterns
 from shoal.assessment.regressions import fit_model
 from shoal.assessment.risk import Risk, anonymity, uniqueness
+from shoal.assessment.statistics import order_columns
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError

@@ -14,15 +14,16 @@ import numpy as np
 from shoal.assessment.eigenvalues import Eigenvalues
 from shoal.assessment.frequencies import TableChange
 from shoal.assessment.linkage import place
-from shoal.assessment.ordered import RankedColumn, order_columns
 from shoal.assessment.propensity import Propensity, propensity
 from shoal.assessment.regressions import Coefficient
 from shoal.assessment.statistics import (
     Pair,
+    RankedColumn,
     association,
     il1s,
     kolmogorov_smirnov,
     mean,
+    order_columns,
     rank_correlation,
     relations,
     spread,

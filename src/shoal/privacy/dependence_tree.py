@@ -25,7 +25,7 @@ from itertools import combinations
 import numpy as np
 
 from shoal.core.types import Floats, Ints
-from shoal.privacy.marginals import count_pairs
+from shoal.privacy.counts import count_pairs
 from shoal.privacy.noise import noisy_largest
 
 __all__ = ["TreeModel", "choose_tree", "score_pairs", "spread", "tree_model", "with_sums"]

@@ -26,10 +26,9 @@ from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import check_delta, gaussian_scale, rho_of
 from shoal.privacy.confidential_table import ConfidentialTable
+from shoal.privacy.counts import count, count_pairs, depth_of, fit_nested, measure, nearest, nest, sensitivity
 from shoal.privacy.dependence_tree import choose_tree, score_pairs, spread, tree_model, with_sums
 from shoal.privacy.domains import CategoryBins, ColumnBins, NumberBins, WholeBins
-from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
-from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
 from shoal.tables.columns import Name
 
 __all__ = [

@@ -82,12 +82,7 @@ class _Sums(NamedTuple):
 def closeness_bound(Z: Floats, rules: Rules) -> float:
     """Return a lower bound on the SSE of all partitions of which every group keeps the rules; 0 if nothing is proven.
 
-    Parameters
-    ----------
-    Z
-        The records of the whole table; of keys with missing cells (NaN) nothing is proven.
-    rules
-        What groups must keep: diversity is not used.
+    Z holds the whole table; with missing cells (NaN) nothing is proven. Rules of diversity are not used.
 
     Examples
     --------
@@ -207,14 +202,8 @@ def _fitted(start: Floats, X: Floats, Phi: Floats, t: Floats, weights: Floats, e
 def proven(planes: Planes, X: Floats, Phi: Floats, t: Floats) -> float:
     """Return the lower bound that some planes prove; not above 0 if they prove nothing.
 
-    Parameters
-    ----------
-    planes
-        Any parameters; with a K that is not positive they prove nothing.
-    X
-        The keys of the records, along orthonormal directions.
-    Phi, t
-        The value of each witness for each record, and the greatest mean of it in a group that is allowed.
+    Planes are any parameters; with a K that is not positive they prove nothing. X holds the keys along orthonormal
+    directions, Phi the value of each witness for each record, and t its greatest mean in a group that is allowed.
 
     Examples
     --------

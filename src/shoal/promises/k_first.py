@@ -29,14 +29,7 @@ __all__ = ["k_first"]
 def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     """Return the group of each record.
 
-    Parameters
-    ----------
-    records, k
-        Standardised records, and the least group size.
-    rules
-        What groups must keep: closeness in the paper, any rule here.
-    state
-        See `shoal.core.progress`.
+    `records` are standardised. The rules are of closeness in the paper, of any promise here.
 
     Examples
     --------
