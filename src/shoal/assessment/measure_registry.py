@@ -1,4 +1,4 @@
-"""The registry of measures that are taken when they are asked for: the one list that all others read.
+"""The registry of measures taken on request: the one list that all others read.
 
 What `assess` always measures takes about as long as sorting the columns; these take longer, or need to know more.
 """
@@ -102,7 +102,7 @@ def check_measures(names: Sequence[str]) -> None:
 def choose_measures(
     request: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any
 ) -> list[str]:
-    """Return the names of the measures that are asked for; refuse unknown ones and what does not go together.
+    """Return the names of the requested measures; refuse unknown ones and parameters that none of them uses.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 
 def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> float:
-    """Return how far one column tells the other, 0 to 1, over the records that have both; NaN if one is constant.
+    """Return how far one column determines the other, 0 to 1, over the records that have both; NaN if one is constant.
 
     Of two columns of values without an order this is Cramér's V; of one such column and one of numbers or ranks the
     correlation ratio; of two columns with an order the absolute correlation. O(n + number of pairs of values).
@@ -272,5 +272,5 @@ class RankedColumn:
 
 
 def order_columns(X: Floats, Y: Floats) -> list[RankedColumn]:
-    """Return the columns of two tables of the same records, each to be sorted when it is asked for."""
+    """Return the columns of two tables of the same records, each sorted on first use."""
     return [RankedColumn(x, y) for x, y in zip(X.T, Y.T, strict=True)]

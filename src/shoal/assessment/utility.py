@@ -154,7 +154,7 @@ class Utility:
         return replace(self, loss=loss, columns=tuple(columns))
 
     def without_pairs(self) -> Utility:
-        """Return the same without what needs every record beside its original: NaN stands there."""
+        """Return the same with NaN for figures that need every record next to its original."""
         nan = float("nan")
         columns = (
             replace(column, loss=nan, rank_correlation=nan)

@@ -184,7 +184,7 @@ def _ratios(shape: Shape, ranges: Shape) -> list[int]:
 
 
 def _within(level: Shape, shape: Shape) -> Bools:
-    """Say which ranges of a level hold cells of the table."""
+    """Return which ranges of a level hold cells of the table."""
     ends = _shapes(shape)[-1]
     inside = [np.arange(parts) * (end // parts) < size for parts, end, size in zip(level, ends, shape, strict=True)]
     within: Bools = np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))

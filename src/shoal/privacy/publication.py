@@ -174,7 +174,7 @@ class Publication:
         return write_report("publication_page:publication_page", path, self, private=private)
 
     def _terms(self, name: Name) -> str:
-        """Say what holds for a column; a domain that was read from the data would tell its maximum."""
+        """Describe the terms of a column; a domain that was read from the data would reveal its maximum."""
         categories = ", ".join(map(str, self.categories.get(name, ())))
         if self.delta is not None:
             low, high = self.bounds.get(name, (0.0, 0.0))
@@ -283,7 +283,7 @@ def _unit(publication: Publication) -> dict[str, Any] | None:
 
 
 def _terms(publication: Publication, name: Name) -> dict[str, Any]:
-    """Return what holds for a column; a domain that was read from the data would tell its maximum."""
+    """Return the terms of a column; a domain that was read from the data would reveal its maximum."""
     if publication.delta is not None:
         counted: dict[str, Any] = {"noise_of_counts": publication.scales[name]}
         if name in publication.categories:

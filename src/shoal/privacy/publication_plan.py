@@ -28,6 +28,7 @@ from shoal.privacy.guarantee import guarantee
 from shoal.privacy.noise import check_grid, check_grids
 from shoal.privacy.privacy_unit import budgets_of_records
 from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
+from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
 from shoal.privacy.record_groups import Grouping, group_columns
 from shoal.privacy.synthesis import Counting, plan_counting
@@ -107,49 +108,36 @@ class PublicationPlan:
         return not self.method.keeps_rows and all(len(grouping.columns) == 1 for grouping in self.groupings)
 
 
-def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
-    prepared: ConfidentialTable,
-    method: PublicationMethod,
-    epsilon: float,
-    *,
-    k: int | None,
-    groups: Any,
-    budget: Budget,
-    sets: Sequence[Sequence[Name]] | None,
-    keep: Sequence[Name] | Name | None,
-    truncate: bool,
-    monotone: bool,
-    seed: int | None,
-    delta: float | None = None,
-) -> PublicationPlan:
-    """Check what was asked for against the table, share the budget and form the groups."""
-    group_labels = _groups(prepared, method, groups)
-    unprotected = _unprotected_columns(prepared, as_names(keep), method)
-    size = check_group_size(method, k, len(prepared.X), len(prepared.names))
-    numbers = column_sets(method, prepared.names, sets)
-    rng = _generator(seed)
+def make_plan(prepared: ConfidentialTable, request: PublishRequest) -> PublicationPlan:
+    """Check the request against the table, share the budget and form the groups."""
+    method, epsilon, truncate, monotone = request.entry, request.epsilon, request.truncate, request.monotone
+    group_labels = _groups(prepared, method, request.groups)
+    unprotected = _unprotected_columns(prepared, as_names(request.keep), method)
+    k = check_group_size(method, request.k, len(prepared.X), len(prepared.names))
+    sets = column_sets(method, prepared.names, request.sets)
+    rng = _generator(request.seed)
     if method is MARGINALS:
-        _check_counted(budget, truncate=truncate, monotone=monotone)
-        counting = plan_counting(prepared, epsilon, delta)
+        _check_counted(request)
+        counting = plan_counting(prepared, epsilon, request.delta)
         _warn(method, epsilon, {})
         return PublicationPlan(
-            prepared, method, epsilon, size, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
+            prepared, method, epsilon, k, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
         )
-    if delta is not None:
+    if request.delta is not None:
         raise InputError(f"{parameter('delta')} requires method 'marginals', got method {method.name!r}.")
-    shares = shares_of_columns(epsilon, budget, prepared, numbers)
+    shares = shares_of_columns(epsilon, request.budget, prepared, sets)
     budgets = budgets_of_records(shares, prepared.unit)
     check_grids(len(prepared.X), budgets, prepared.published)
     _check_answers(prepared, budgets)
-    groupings = group_columns(method, prepared.clipped, prepared.bounds, budgets, numbers, size, group_labels)
+    groupings = group_columns(method, prepared.clipped, prepared.bounds, budgets, sets, k, group_labels)
     for grouping in groupings:
         for j in grouping.columns:
             width = float(prepared.bounds.width[j]) if prepared.whole[j] else None
             check_grid(len(prepared.X), float(budgets[j]), grouping.touched, prepared.names[j], width)
     named_shares = dict(zip(prepared.published, shares.tolist(), strict=True))
-    _warn(method, epsilon, named_shares if isinstance(budget, str) else {})
+    _warn(method, epsilon, named_shares if isinstance(request.budget, str) else {})
     return PublicationPlan(
-        prepared, method, epsilon, size, named_shares, budgets, groupings, unprotected, truncate, monotone, rng
+        prepared, method, epsilon, k, named_shares, budgets, groupings, unprotected, truncate, monotone, rng
     )
 
 
@@ -196,14 +184,11 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
         )
 
 
-def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
+def _check_counted(request: PublishRequest) -> None:
     """Refuse what has no meaning where records are drawn from a model."""
-    for name, default, value in (
-        ("budget", "even", budget),
-        ("truncate", True, truncate),
-        ("monotone", True, monotone),
-    ):
-        if value is not default and value != default:
+    for name, default in (("budget", "even"), ("truncate", True), ("monotone", True)):
+        value = getattr(request, name)
+        if value != default:
             raise InputError(
                 f"{parameter(name)} cannot be combined with method 'marginals', which draws records inside their "
                 f"domain from counts of all columns, got {value!r}. Leave it out."

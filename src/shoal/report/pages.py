@@ -149,7 +149,7 @@ class _Figures(NamedTuple):
 
 
 def _measured(release: Release, published: Release, original: Any, comparison: Comparison | None) -> _Figures:
-    """Measure a release against its original; no value of the original is told, nor what one group makes up."""
+    """Measure a release against its original; show no value of the original, and no figure that one group makes up."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
@@ -188,7 +188,7 @@ def _comparison_sections(release: Release, comparison: Comparison) -> list[Secti
 
 
 def _unmeasured(release: Release) -> _Figures:
-    """Tell what is known without the original."""
+    """Describe a release without its original."""
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + (
@@ -323,13 +323,13 @@ def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
 
 
 def _linked(risk: Risk) -> list[tuple[str, str]]:
-    """Tell how many records an intruder links, if that was measured."""
+    """Return the tile of records that an intruder links, if that was measured."""
     label = "linked rightly by an intruder who has the originals"
     return [] if risk.linkage is None else [(percent(risk.linkage.share), label)]
 
 
 def _smallest_group_tile(release: Release, records: int) -> tuple[str, str]:
-    """Tell how many records, or units, look alike."""
+    """Return the tile of the smallest group, in records or units."""
     unit = release.parameters["unit"]
     if not release.anonymous:
         return NOT_ALIKE

@@ -100,7 +100,7 @@ class Section:
 
 
 def groups(sizes: Ints, k: int) -> Section:
-    """Tell how large the groups are."""
+    """Show the sizes of the groups."""
     mean = float(sizes.mean())
     text = (
         f"Each bar counts the groups of one size. No group has fewer than {k} records; the mean is {mean:.1f}. "
@@ -145,7 +145,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
 
 
 def columns_tables(utility: Utility) -> list[PageTable]:
-    """Tell what became of every column, in numbers: one table of those of numbers, one of those of categories."""
+    """Show the change of every column in two tables, of numbers and of categories."""
     tables = [_numbers_table(utility), _categories_table(utility)]
     return [table for table in tables if table.rows]
 
@@ -214,7 +214,7 @@ def losses(utility: Utility) -> Section:
 
 
 def losses_table(losses: Mapping[Name, float]) -> Section:
-    """Tell what every column loses, in numbers."""
+    """Show the loss of every column in a table."""
     rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
     if not all(map(is_published, losses.values())):
@@ -330,7 +330,7 @@ def prices(priced: Sequence[Price]) -> Section | None:
 
 
 def _price_text(price: Price) -> str:
-    """Say what a promise costs a method."""
+    """Describe what a promise costs a method."""
     sign = "l" if price.parameter == "diversity" else "t"
     losses = [f"{for_people(loss, 3)} % at {sign} = {value:g}" for value, loss in price.losses]
     without = [] if price.without is None else [f"{for_people(price.without, 3)} % without"]
@@ -338,7 +338,7 @@ def _price_text(price: Price) -> str:
 
 
 def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
-    """List the groups whose records moved farthest, by group number; how far would tell their values."""
+    """List the groups whose records moved farthest, by group number; the distance would reveal their values."""
     squares = np.nansum(np.square(W - Z), axis=1)
     sizes = group_sizes(labels)
     sums = np.bincount(labels, squares)
@@ -379,7 +379,7 @@ def _lost(loss: float) -> str:
 
 
 def regressions(coefficients: Sequence[Coefficient]) -> Section | None:
-    """Tell the coefficients that the masked table gives, and whether they could be those of the original."""
+    """Show the coefficients that the masked table gives, and whether they could be those of the original."""
     if not coefficients:
         return None
     text = (
@@ -400,7 +400,7 @@ def _overlap(coefficient: Coefficient) -> str:
 
 
 def frequencies(tables: Sequence[TableChange]) -> Section | None:
-    """Tell how far the chosen frequency tables moved; no count is told."""
+    """Show how far the chosen frequency tables moved, without any count."""
     if not tables:
         return None
     text = (

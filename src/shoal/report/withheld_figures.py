@@ -49,7 +49,7 @@ def lost_share(loss: float) -> str:
 
 
 def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
-    """Return the columns whose weighted standard deviation must not be told: one small group makes up its change."""
+    """Return the columns whose weighted standard deviation is withheld: one small group makes up its change."""
     if before.weights is None:
         return set()
     roots = np.sqrt(before.weights / before.weights.max())[:, None]
@@ -61,7 +61,7 @@ def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
 
 
 def as_published(assessment: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
-    """Return an assessment without what must not be told, by the published losses of the columns.
+    """Return an assessment without its withheld figures, by the published losses of the columns.
 
     `spreads` are the columns whose standard deviation must not be told either.
     """
@@ -98,7 +98,7 @@ def _without(before: Any, hidden: Any) -> Any:
 
 
 def published_result(result: Mapping[str, Any], release: Release, published: Release) -> dict[str, Any]:
-    """Return the result in a manifest as a page shows it: what is not told is null."""
+    """Return the result in a manifest as a page shows it: withheld figures are null."""
 
     def if_published(loss: float) -> float | None:
         return loss if is_published(loss) else None
