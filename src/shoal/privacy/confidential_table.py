@@ -66,6 +66,11 @@ class ConfidentialTable:
     unit: Unit | None
 
     @property
+    def contributions(self) -> int:
+        """The greatest number of records that share a budget."""
+        return 1 if self.unit is None else self.unit.contributions
+
+    @property
     def published(self) -> list[Name]:
         """All columns that are published with noise."""
         return [*self.names, *(answer.name for answer in self.answers)]

@@ -34,7 +34,7 @@ from shoal.privacy.publication_methods import (
     PublicationMethod,
     find_publication_method,
 )
-from shoal.privacy.record_groups import Grouping, group_columns
+from shoal.privacy.record_groups import ColumnGroups, group_columns
 from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
@@ -264,7 +264,7 @@ def _exact(
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
     """Yield for each ε the expected SSE of this table."""
-    groupings: list[Grouping] = []
+    groupings: list[ColumnGroups] = []
     averaging = 0.0
     for epsilon, shares in budgets.items():
         if entry.name == "optimal" or not groupings:
@@ -285,7 +285,7 @@ def _shares(epsilon: float, budget: Budget, prepared: ConfidentialTable, numbers
     )
 
 
-def _noise(groupings: Sequence[Grouping], width: Floats, budgets: Floats) -> float:
+def _noise(groupings: Sequence[ColumnGroups], width: Floats, budgets: Floats) -> float:
     return sum(
         grouping.noise_error(grouping.noise_scale(float(width[j]), float(budgets[j])))
         for grouping in groupings

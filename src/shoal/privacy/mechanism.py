@@ -20,7 +20,7 @@ from shoal.privacy.publication import Publication
 from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
-from shoal.privacy.synthesis import Counting
+from shoal.privacy.synthesis import CountPlan
 from shoal.tables.choosing import check_output
 from shoal.tables.frames import index_notes
 
@@ -180,7 +180,7 @@ def _of_groups(plan: PublicationPlan) -> dict[str, Any]:
     }
 
 
-def _of_counts(plan: PublicationPlan, counting: Counting) -> dict[str, Any]:
+def _of_counts(plan: PublicationPlan, counting: CountPlan) -> dict[str, Any]:
     """Return the noise on the counts of each column and of pairs; there are no groups."""
     spending = counting.spending
     return {

@@ -30,8 +30,8 @@ from shoal.privacy.privacy_unit import budgets_of_records
 from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
-from shoal.privacy.record_groups import Grouping, group_columns
-from shoal.privacy.synthesis import Counting, plan_counting
+from shoal.privacy.record_groups import ColumnGroups, group_columns
+from shoal.privacy.synthesis import CountPlan, plan_counts
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 
@@ -72,12 +72,12 @@ class PublicationPlan:
     k: int | None
     shares: Mapping[Name, float]
     budgets: Floats
-    groupings: Sequence[Grouping]
+    groupings: Sequence[ColumnGroups]
     unprotected: list[Name]
     truncate: bool
     monotone: bool
     rng: np.random.Generator | None
-    counting: Counting | None = None
+    counting: CountPlan | None = None
 
     @property
     def promise(self) -> str:
@@ -118,7 +118,7 @@ def make_plan(prepared: ConfidentialTable, request: PublishRequest) -> Publicati
     rng = _generator(request.seed)
     if method is MARGINALS:
         _check_counted(request)
-        counting = plan_counting(prepared, epsilon, request.delta)
+        counting = plan_counts(prepared, epsilon, request.delta)
         _warn(method, epsilon, {})
         return PublicationPlan(
             prepared, method, epsilon, k, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting

@@ -29,17 +29,14 @@ from shoal.privacy.confidential_table import ConfidentialTable
 from shoal.privacy.counts import count, count_pairs, depth_of, fit_nested, measure, nearest, nest, sensitivity
 from shoal.privacy.dependence_tree import choose_tree, score_pairs, spread, tree_model, with_sums
 from shoal.privacy.domains import CategoryBins, ColumnBins, NumberBins, WholeBins
-from shoal.tables.columns import Name
 
 __all__ = [
-    "Counting",
-    "DrawnRecords",
-    "Spending",
+    "CountBudget",
+    "CountPlan",
     "Synthesis",
     "bins_of_numbers",
-    "draw_records",
     "merge_bins",
-    "plan_counting",
+    "plan_counts",
     "share",
     "synthesise",
 ]
@@ -50,11 +47,12 @@ FEWEST, MOST = 4, 32  # classes of a column
 SCORED = 6  # classes that the tree is chosen by: few, because errors of histograms look like dependence
 CHANCE = 4  # records: what chance adds to the noise of a pair of classes
 COARSEST, FINEST = 2**8, 2**14  # bins of a column of numbers
-ROUNDING = 1e-12  # what shares may exceed their sum by, kept as a reserve
+ROUNDING = 1e-12  # the reserve for sums of shares
+WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
 
 
 @dataclass(frozen=True)
-class Spending:
+class CountBudget:
     """The division of the budget, from public quantities alone.
 
     Parameters
@@ -101,7 +99,7 @@ def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int
     return min(FINEST, max(COARSEST, 1 << math.floor(4 * n / scale).bit_length()))
 
 
-def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> Spending:
+def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> CountBudget:
     """Share a budget among what is measured.
 
     Examples
@@ -117,16 +115,20 @@ def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) ->
     pair_rho = rho * (1 - HISTOGRAMS - tree) / max(1, columns - 1)
     scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
     if columns == 1:
-        return Spending(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
+        return CountBudget(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
     # A pair of classes is to hold about as many records as one count of it would have noise.
     once = gaussian_scale(sensitivity(1, contributions), pair_rho)
     classes = 2 ** round(math.log2(min(MOST, max(FEWEST, math.sqrt(n / (once + CHANCE))))))
     pair_scale = gaussian_scale(sensitivity(depth_of((classes, classes)), contributions), pair_rho)
-    return Spending(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
+    return CountBudget(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
 
 
 def synthesise(
-    values: Floats, bins: Sequence[ColumnBins], spending: Spending, contributions: int, rng: np.random.Generator | None
+    values: Floats,
+    bins: Sequence[ColumnBins],
+    spending: CountBudget,
+    contributions: int,
+    rng: np.random.Generator | None,
 ) -> Synthesis:
     """Draw as many records as there are from a model of the noisy marginals.
 
@@ -225,11 +227,8 @@ def _histogram(
     return fitted
 
 
-WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
-
-
 @dataclass(frozen=True)
-class Counting:
+class CountPlan:
     """The measurement of the counts of a joint release, from public figures alone.
 
     Parameters
@@ -244,47 +243,25 @@ class Counting:
 
     delta: float
     bins: tuple[ColumnBins, ...]
-    spending: Spending
+    spending: CountBudget
 
 
-@dataclass(frozen=True)
-class DrawnRecords:
-    """The records of a joint release: numbers, codes of categories, and the pairs of columns that were measured."""
-
-    values: Floats
-    codes: list[Ints]
-    tree: tuple[tuple[Name, Name], ...]
-
-
-def plan_counting(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> Counting:
+def plan_counts(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> CountPlan:
     """Share a budget (ε, δ) among the counts of columns and pairs."""
     n, columns = len(prepared.X), len(prepared.published)
     delta = check_delta(delta, n)
     rho = rho_of(epsilon, delta)
     bins: list[ColumnBins] = []
     if rho > 0:
-        limit = bins_of_numbers(rho, n, columns, _contributions(prepared))
+        limit = bins_of_numbers(rho, n, columns, prepared.contributions)
         for lower, upper, integer in zip(prepared.bounds.lower, prepared.bounds.upper, prepared.whole, strict=True):
             ends = float(lower), float(upper)
             bins.append(WholeBins(*ends, limit) if integer else NumberBins(*ends, limit))
         bins += [CategoryBins(len(answer.categories)) for answer in prepared.answers]
-        spending = share(rho, n, bins, _contributions(prepared))
+        spending = share(rho, n, bins, prepared.contributions)
     if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
         raise InputError(
             f"{parameter('epsilon')} and {parameter('delta')} leave a budget too small for counts, got {epsilon:g} and "
             f"{delta:g}. Use larger ones or fewer columns."
         )
-    return Counting(delta, tuple(bins), spending)
-
-
-def draw_records(prepared: ConfidentialTable, counting: Counting, rng: np.random.Generator | None) -> DrawnRecords:
-    """Measure and draw; what is returned is covered by (ε, δ)."""
-    records = np.column_stack([prepared.clipped, *(answer.codes for answer in prepared.answers)])
-    released = synthesise(records, counting.bins, counting.spending, _contributions(prepared), rng)
-    numbers, names = len(prepared.names), prepared.published
-    codes = [released.values[:, numbers + j].astype(np.int64) for j in range(len(prepared.answers))]
-    return DrawnRecords(released.values[:, :numbers], codes, tuple((names[a], names[b]) for a, b in released.tree))
-
-
-def _contributions(prepared: ConfidentialTable) -> int:
-    return 1 if prepared.unit is None else prepared.unit.contributions
+    return CountPlan(delta, tuple(bins), spending)
