@@ -27,30 +27,15 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any.
+    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any."""
 
-    Parameters
-    ----------
-    help
-        What it measures, in a few words.
-    home
-        The module whose function `measure` takes it, or such a function: two tables in, a finding out.
-    paired
-        Whether it needs every record beside its original.
-    numeric
-        Whether it is about columns of numbers.
-    uses
-        The parameters of `shoal.assess` that are meant for it.
-    utility
-        Whether it is a measure of utility, not of risk.
-    """
-
-    help: str
+    help: str  # what it measures, in a few words
+    # The module whose function `measure` takes it, or such a function: two tables in, a finding out.
     home: str | Callable[[TablePair], Any]
-    paired: bool = True
-    numeric: bool = False
-    uses: tuple[str, ...] = ()
-    utility: bool = False
+    paired: bool = True  # whether it needs every record beside its original
+    numeric: bool = False  # whether it is about columns of numbers
+    uses: tuple[str, ...] = ()  # the parameters of `shoal.assess` that are meant for it
+    utility: bool = False  # whether it is a measure of utility, not of risk
 
     def take(self, tables: TablePair) -> Any:
         """Measure two tables."""
@@ -137,33 +122,20 @@ def choose_measures(
 
 @dataclass(frozen=True)
 class TablePair:
-    """Two tables of the same records, as measures take them.
+    """Two tables of the same records, as measures take them."""
 
-    Parameters
-    ----------
-    numbers, Y
-        The masked columns before and after.
-    strata, groups
-        The released stratum of each record, and a number that identical released records share.
-    names
-        The keys.
-    keys
-        Their codes before and after, ``(records, keys)`` each.
-    weights, households
-        How many people each record stands for, and the number of its household; None if they are not known.
-    seed
-        Decides samples.
-    """
-
+    # The masked columns before and after.
     numbers: Numbers
     Y: Floats
+    # The released stratum of each record, and a number that identical released records share.
     strata: Ints
     groups: Ints
-    names: tuple[Name, ...]
-    keys: tuple[Ints, Ints]
+    names: tuple[Name, ...]  # the keys
+    keys: tuple[Ints, Ints]  # their codes before and after, ``(records, keys)`` each
+    # How many people each record stands for, and the number of its household; None if they are not known.
     weights: Floats | None = None
     households: Ints | None = None
-    seed: int = 0
+    seed: int = 0  # decides samples
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats]:

@@ -39,31 +39,18 @@ class Answers:
 
 @dataclass(frozen=True)
 class ConfidentialTable:
-    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects.
+    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects."""
 
-    Parameters
-    ----------
-    table
-        The table as it was given.
-    names, X, bounds, clipped, outside
-        The columns of numbers: values, domains, values within them, how many were not.
-    whole
-        Which of them are integers.
-    answers
-        The columns of categories.
-    unit
-        Whom ε protects with all of their records.
-    """
-
-    table: Table
+    table: Table  # the table as it was given
+    # The columns of numbers: values, domains, values within them, how many were not.
     names: list[Name]
     X: Floats
     bounds: Bounds
     clipped: Floats
     outside: Ints
-    whole: list[bool]
-    answers: list[Answers]
-    unit: Unit | None
+    whole: list[bool]  # which of them are integers
+    answers: list[Answers]  # the columns of categories
+    unit: Unit | None  # whom ε protects with all of their records
 
     @property
     def contributions(self) -> int:

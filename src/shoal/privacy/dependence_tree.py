@@ -81,19 +81,13 @@ ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
 
 @dataclass(frozen=True)
 class TreeModel:
-    """A distribution of codes.
+    """A distribution of codes."""
 
-    Parameters
-    ----------
-    root, histogram
-        The first column, and the expected counts of its codes.
-    branches
-        The other columns, each after its parent: parent, child, and the expected counts of their codes, the parent's
-        along the rows.
-    """
-
+    # The first column, and the expected counts of its codes.
     root: int
     histogram: Floats
+    # The other columns, each after its parent: parent, child, and the expected counts of their codes, the parent's
+    # along the rows.
     branches: tuple[tuple[int, int, Floats], ...]
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:

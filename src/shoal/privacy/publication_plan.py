@@ -44,40 +44,22 @@ CALLER = 6  # frames from a warning here to the caller of publish
 
 @dataclass(frozen=True)
 class PublicationPlan:
-    """The decisions made before a budget is spent.
+    """The decisions made before a budget is spent."""
 
-    Parameters
-    ----------
-    prepared, method, epsilon, k
-        The table, the method, the whole budget and the group size that was asked for.
-    shares
-        Each published column's share of ε.
-    budgets
-        What a single record may spend on each column: of numbers first, then of categories.
-    groupings
-        The groups of the columns of numbers.
-    unprotected
-        Columns that are released as they are.
-    truncate, monotone
-        Whether released numbers are brought into the domain, and into the order that sorted groups must have.
-    rng
-        The generator of an experiment, or None.
-    counting
-        How counts are measured, if records are drawn from a model of them.
-    """
-
+    # The table, the method, the whole budget and the group size that was asked for.
     prepared: ConfidentialTable
     method: PublicationMethod
     epsilon: float
     k: int | None
-    shares: Mapping[Name, float]
-    budgets: Floats
-    groupings: Sequence[ColumnGroups]
-    unprotected: list[Name]
+    shares: Mapping[Name, float]  # each published column's share of ε
+    budgets: Floats  # what a single record may spend on each column: of numbers first, then of categories
+    groupings: Sequence[ColumnGroups]  # the groups of the columns of numbers
+    unprotected: list[Name]  # columns that are released as they are
+    # Whether released numbers are brought into the domain, and into the order that sorted groups must have.
     truncate: bool
     monotone: bool
-    rng: np.random.Generator | None
-    counting: CountPlan | None = None
+    rng: np.random.Generator | None  # the generator of an experiment, or None
+    counting: CountPlan | None = None  # how counts are measured, if records are drawn from a model of them
 
     @property
     def promise(self) -> str:

@@ -25,22 +25,14 @@ __all__ = ["ColumnGroups", "group_columns", "in_order"]
 
 @dataclass(frozen=True)
 class ColumnGroups:
-    """The groups of the records in some of the columns.
+    """The groups of the records in some of the columns."""
 
-    Parameters
-    ----------
-    columns
-        The column numbers.
-    labels, sizes
-        The group of each record and the size of each group.
-    touched
-        How many Δ the sums of all groups can change together when one record changes: 1 with given groups and along
-        the values of a column (`in_order`), else the number of groups.
-    """
-
-    columns: tuple[int, ...]
+    columns: tuple[int, ...]  # the column numbers
+    # The group of each record and the size of each group.
     labels: Ints
     sizes: Ints
+    # How many Δ the sums of all groups can change together when one record changes: 1 with given groups and along the
+    # values of a column (`in_order`), else the number of groups.
     touched: int = 1
 
     def noise_scale(self, width: float, epsilon: float) -> float:

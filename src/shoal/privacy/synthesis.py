@@ -53,27 +53,17 @@ WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
 
 @dataclass(frozen=True)
 class CountBudget:
-    """The division of the budget, from public quantities alone.
+    """The division of the budget, from public quantities alone."""
 
-    Parameters
-    ----------
-    rho
-        The whole budget (zCDP).
-    histogram_rho, tree_rho, pair_rho
-        What each histogram, the tree and each of its pairs have of it.
-    histogram_scales, pair_scale
-        The standard deviations of the noise on counts of each column and of pairs.
-    classes
-        Into how many classes the bins of a column are merged at most.
-    """
-
-    rho: float
+    rho: float  # the whole budget (zCDP)
+    # What each histogram, the tree and each of its pairs have of it.
     histogram_rho: float
     tree_rho: float
     pair_rho: float
+    # The standard deviations of the noise on counts of each column and of pairs.
     histogram_scales: tuple[float, ...]
     pair_scale: float
-    classes: int
+    classes: int  # into how many classes the bins of a column are merged at most
 
 
 @dataclass(frozen=True)
@@ -229,21 +219,11 @@ def _histogram(
 
 @dataclass(frozen=True)
 class CountPlan:
-    """The measurement of the counts of a joint release, from public figures alone.
+    """The measurement of the counts of a joint release, from public figures alone."""
 
-    Parameters
-    ----------
-    delta
-        δ of the promise.
-    bins
-        The bins of each column.
-    spending
-        How the budget is spent.
-    """
-
-    delta: float
-    bins: tuple[ColumnBins, ...]
-    spending: CountBudget
+    delta: float  # δ of the promise
+    bins: tuple[ColumnBins, ...]  # the bins of each column
+    spending: CountBudget  # how the budget is spent
 
 
 def plan_counts(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> CountPlan:

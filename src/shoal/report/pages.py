@@ -61,31 +61,17 @@ NOT_ALIKE = ("none", "of the whole records is promised to look like another")
 
 @dataclass(frozen=True)
 class Page:
-    """A report.
+    """A report."""
 
-    Parameters
-    ----------
-    title, subtitle
-        What it is about.
-    tiles
-        Key figures: the figure, and what it is.
-    summary
-        Paragraphs that say it all to a reader in a hurry: what each is about, and the text.
-    notes
-        What a reader must know besides.
-    sections
-        The rest.
-    warnings
-        What a reader must know before anything else.
-    """
-
+    # What it is about.
     title: str
     subtitle: str
-    tiles: Sequence[tuple[str, str]]
+    tiles: Sequence[tuple[str, str]]  # key figures: the figure, and what it is
+    # Paragraphs that say it all to a reader in a hurry: what each is about, and the text.
     summary: Sequence[tuple[str, str]]
-    sections: Sequence[Section]
-    notes: Sequence[str] = ()
-    warnings: Sequence[str] = ()
+    sections: Sequence[Section]  # the rest
+    notes: Sequence[str] = ()  # what a reader must know besides
+    warnings: Sequence[str] = ()  # what a reader must know before anything else
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:

@@ -78,25 +78,14 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page.
+    """A part of a page."""
 
-    Parameters
-    ----------
-    title
-        Its heading.
-    text
-        Paragraphs.
-    figures, tables
-        What they are about.
-    code
-        Blocks of text to copy: what it is, the text.
-    """
-
-    title: str
-    text: Sequence[str]
+    title: str  # its heading
+    text: Sequence[str]  # paragraphs
+    # What they are about.
     figures: Sequence[Figure] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[tuple[str, str]] = ()
+    code: Sequence[tuple[str, str]] = ()  # blocks of text to copy: what it is, the text
 
 
 def groups(sizes: Ints, k: int) -> Section:
