@@ -152,6 +152,18 @@ def test_functions_have_the_parameters_of_their_request(function, request_type):
         request_type(colums="a")
 
 
+def test_a_promise_is_a_parameter_and_an_entry_of_promises():
+    request = MaskRequest(k=3, confidential="s", diversity=2)
+    assert request == MaskRequest(k=3, confidential="s", promises={"diversity": 2})
+    assert (request.diversity, request.closeness) == (shoal.Diversity(2), None)
+    assert list(replace(request, closeness=0.2).promises) == ["diversity", "closeness"]
+    assert replace(request, diversity=None).promises == {}
+    with pytest.raises(shoal.InputError, match="'closenes' is not registered. Did you mean 'closeness'"):
+        MaskRequest(k=3, confidential="s", promises={"closenes": 0.2})
+    with pytest.raises(AttributeError, match="no parameter 'closenes'"):
+        request.closenes  # noqa: B018
+
+
 def test_requests_refuse_when_they_are_made():
     with pytest.raises(shoal.InputError, match="at least 2"):
         CompareRequest(k=[3, 1])

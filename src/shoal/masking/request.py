@@ -462,6 +462,8 @@ class MaskRequest(metaclass=_RequestType):
                 f"{parameter(next(iter(self.promises)))} requires confidential columns. Name them in "
                 f"{parameter('confidential')}."
             )
+        for name in self.promises.keys() - PROMISES.keys():
+            raise InputError(f"Promise {name!r} is not registered.{closest(name, PROMISES)}")
         promises = {name: read_promise(name, self.promises[name]) for name in PROMISES if name in self.promises}
         object.__setattr__(self, "promises", promises)
 
