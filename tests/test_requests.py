@@ -158,7 +158,7 @@ def test_a_promise_is_a_parameter_and_an_entry_of_promises():
     assert (request.diversity, request.closeness) == (shoal.Diversity(2), None)
     assert list(replace(request, closeness=0.2).promises) == ["diversity", "closeness"]
     assert replace(request, diversity=None).promises == {}
-    with pytest.raises(shoal.InputError, match="'closenes' is not registered. Did you mean 'closeness'"):
+    with pytest.raises(shoal.InputError, match=r"'closenes' is not registered\. Did you mean 'closeness'"):
         MaskRequest(k=3, confidential="s", promises={"closenes": 0.2})
     with pytest.raises(AttributeError, match="no parameter 'closenes'"):
         request.closenes  # noqa: B018
