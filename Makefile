@@ -15,7 +15,7 @@ help:
 	@echo "make examples     set up and run the examples; write their pages and pictures to demo/examples"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in a separate environment"
 	@echo "make coverage     run the tests with branch coverage; privacy-critical modules must reach 100 %"
-	@echo "make mutants      change the recount and the models in a thousand places; list the changes that no test notices"
+	@echo "make mutants      change the recount and the promises in a thousand places; list the changes that no test notices"
 	@echo "make fuzz   set up and mask N random tables, N damaged files and N odd inputs (make fuzz N=100000)"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
@@ -74,11 +74,12 @@ test-oldest:
 	build/oldest/bin/python -m pytest -n auto -W ignore::DeprecationWarning  # old ones use what newer ones give up
 
 # Modules that decide whether a release is safe, and what is said of it.
-CRITICAL := src/shoal/core/dominance.py,$\
+CRITICAL := src/shoal/promises/dominance.py,$\
 	src/shoal/masking/recount.py,src/shoal/masking/verification.py,$\
-	src/shoal/models/rule_enforcement.py,src/shoal/models/group_merge.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
-	src/shoal/models/model_registry.py,src/shoal/models/rules.py,src/shoal/models/distinct_units.py,$\
-	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
+	src/shoal/promises/rule_enforcement.py,src/shoal/promises/group_merge.py,src/shoal/promises/promise.py,$\
+	src/shoal/promises/closeness.py,src/shoal/promises/diversity.py,src/shoal/promises/promise_registry.py,$\
+	src/shoal/promises/rules.py,src/shoal/promises/distinct_units.py,$\
+	src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
 	src/shoal/privacy/ledger.py,src/shoal/report/withheld_figures.py
 coverage: .venv/dev
 	$(BIN)/python -m pytest -n auto --cov

@@ -25,15 +25,14 @@ from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import read_numbers
 from shoal.masking.request import MaskRequest
-from shoal.models.closeness_bound import closeness_bound
-from shoal.models.closeness_first import closeness_first
-from shoal.models.k_first import k_first
-from shoal.models.model import ConfidentialColumn, Model
-from shoal.models.model_registry import broken, make_rules, reached_by
-from shoal.models.promises.closeness import Closeness
-from shoal.models.promises.diversity import Diversity
-from shoal.models.rule_enforcement import Search, keep_rules, repair
-from shoal.models.rules import Rules
+from shoal.promises.closeness import Closeness
+from shoal.promises.closeness_bound import closeness_bound
+from shoal.promises.closeness_first import closeness_first
+from shoal.promises.diversity import Diversity
+from shoal.promises.k_first import k_first
+from shoal.promises.promise import ConfidentialColumn, GroupPromise, Rules
+from shoal.promises.rule_enforcement import Search, keep_rules, repair
+from shoal.promises.rules import broken, make_rules, reached_by
 from shoal.tables.formats.frames import open_table
 
 T = TypeVar("T")
@@ -123,7 +122,7 @@ def adult(rows: int, k: int = 5) -> None:
     base, seconds = timed(shoal.partition, Z, k, method="mdav" if rows <= 5000 else "path")
     title = f"Adult, {rows:,} records, {len(KEYS)} keys, k = {k}: loss % (CPU s)"
     head = "promise about occupation | groups that break it, % {:.1f} | merged {:.2f} | shoal {:.2f} ({:.2f})"
-    models: list[Model] = [Diversity(5), Diversity(4, "entropy"), Diversity(4, "recursive"), Closeness(0.3)]
+    models: list[GroupPromise] = [Diversity(5), Diversity(4, "entropy"), Diversity(4, "recursive"), Closeness(0.3)]
     with table(f"adult-{rows}", title, head) as add:
         add("none", None, None, [loss(Z, base), seconds])
         for model in models:

@@ -30,11 +30,11 @@ from shoal.core.measures import sse
 from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import split_budget
 from shoal.privacy.domains import Bounds
-from shoal.privacy.groups import Grouping, group_columns
-from shoal.privacy.laplace import noisy_means
+from shoal.privacy.noise import noisy_means
 from shoal.privacy.noisy_release import in_ascending_order
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.publication_methods import find_publication_method
+from shoal.privacy.record_groups import ColumnGroups, group_columns
 from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,14 +98,14 @@ class Case:
         self.X = X
         self.bounds = Bounds(np.zeros(X.shape[1]), 1.5 * X.max(axis=0))
 
-    def groups(self, method: str, how: str, epsilon: float, k: int | None) -> tuple[list[Grouping], Floats]:
+    def groups(self, method: str, how: str, epsilon: float, k: int | None) -> tuple[list[ColumnGroups], Floats]:
         """Return the groups of a method and each column's share of the budget."""
         entry, d = find_publication_method(method), self.X.shape[1]
         sets = [list(range(d))] if entry.joint else [[j] for j in range(d)]
         shares = split_budget(epsilon, how, list(range(d)), self.bounds.width, sets)  # type: ignore[arg-type]
         return group_columns(entry, self.X, self.bounds, shares, sets, k), shares
 
-    def expected(self, groupings: list[Grouping], shares: Floats) -> float:
+    def expected(self, groupings: list[ColumnGroups], shares: Floats) -> float:
         """Return the expected SSE before truncation."""
         total = 0.0
         for grouping in groupings:
@@ -114,7 +114,9 @@ class Case:
                 total += grouping.noise_error(grouping.noise_scale(float(self.bounds.width[j]), float(shares[j])))
         return total
 
-    def measured(self, groupings: list[Grouping], shares: Floats, draws: int, *, ascending: bool = False) -> Measured:
+    def measured(
+        self, groupings: list[ColumnGroups], shares: Floats, draws: int, *, ascending: bool = False
+    ) -> Measured:
         """Return the mean SSE of released tables, truncated to the domain as in the paper."""
         rng = np.random.default_rng(2018)
         totals = np.zeros(draws)

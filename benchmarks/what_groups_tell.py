@@ -24,8 +24,8 @@ import polars as pl
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Floats, Ints
 from shoal.privacy.domains import Bounds
-from shoal.privacy.groups import group_columns
 from shoal.privacy.publication_methods import find_publication_method
+from shoal.privacy.record_groups import group_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))

@@ -1,7 +1,6 @@
 """Pages of the reference that are made from the code: commands, parameters of a masking, methods with their options."""
 
 import re
-from dataclasses import fields
 from inspect import cleandoc
 from typing import Any
 
@@ -9,7 +8,7 @@ import typer
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
-from shoal.core.parameters import help_of
+from shoal.core.parameters import help_of, parameters_of
 from shoal.kinds.registry import KINDS
 from shoal.masking.request import MaskRequest
 
@@ -66,7 +65,7 @@ def _option(part: Any) -> tuple[str, str]:
 def parameter_page(request: type = MaskRequest) -> str:
     """Return the page of all parameters of a masking, from its request."""
     rows = []
-    for item in fields(request):
+    for item in parameters_of(request):
         flags = ", ".join(f"`{flag}`" for flag in item.metadata["flags"])
         default = "" if item.name in ("k", "options") else f"`{item.default!r}`"
         text = help_of(item, lambda other: f"`{other.name}`", python=True)

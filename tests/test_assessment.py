@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.assessment import disclosure, intervals, linkage, propensity, risk, statistics, utility
-from shoal.assessment.ordered import RankedColumn, order_columns
+from shoal.assessment.statistics import RankedColumn, order_columns
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.demo import firms

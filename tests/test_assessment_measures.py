@@ -15,8 +15,7 @@ import shoal
 from shoal.assessment import disclosure, eigenvalues, intervals, one_to_one, population, robust, special_uniques
 from shoal.assessment.linkage import cells_of
 from shoal.assessment.measure_registry import MEASURES
-from shoal.assessment.ordered import order_columns
-from shoal.assessment.statistics import Pair
+from shoal.assessment.statistics import Pair, order_columns
 from shoal.core.errors import InputError
 from shoal.demo import firms
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state
-from shoal.models import closeness_bound as module
-from shoal.models.closeness_bound import Planes, closeness_bound, proven
-from shoal.models.model import ConfidentialColumn
-from shoal.models.model_registry import broken, make_rules
-from shoal.models.promises.closeness import Closeness
-from shoal.models.promises.diversity import Diversity
-from shoal.models.rule_enforcement import Search, keep_rules
+from shoal.promises import closeness_bound as module
+from shoal.promises.closeness import Closeness
+from shoal.promises.closeness_bound import Planes, closeness_bound, proven
+from shoal.promises.diversity import Diversity
+from shoal.promises.promise import ConfidentialColumn
+from shoal.promises.rule_enforcement import Search, keep_rules
+from shoal.promises.rules import broken, make_rules
 
 EDGES = [0.0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.8, 0.999]
 

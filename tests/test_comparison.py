@@ -23,7 +23,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.demo import firms
-from shoal.models.column_models import read_promise
+from shoal.promises.promise_registry import read_promise
 
 
 @pytest.fixture(scope="module")

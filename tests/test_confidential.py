@@ -18,7 +18,7 @@ from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import standardise
 from shoal.masking import groups
-from shoal.models.model import ConfidentialColumn
+from shoal.promises.promise import ConfidentialColumn
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}

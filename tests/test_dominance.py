@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.comparison.around import compare_around
-from shoal.core.dominance import Limit, may_be_published, published_loss
+from shoal.promises.dominance import Limit, may_be_published, published_loss
 from shoal.report.pages import release_page
 from shoal.report.withheld_figures import as_published, lost_share
 

@@ -14,16 +14,14 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 
 from shoal.core.errors import InputError
-from shoal.privacy import dependence_tree, gaussian, marginals
-from shoal.privacy.accounting import check_delta, delta_of, gaussian_scale, guess_of, rho_of
-from shoal.privacy.bins import CategoryBins, NumberBins, WholeBins
-from shoal.privacy.dependence_tree import choose_tree, score_pairs
-from shoal.privacy.gaussian import noisy_counts
-from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
-from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
-from shoal.privacy.noisy_maximum import noisy_largest
+from shoal.privacy import counts as counts_module
+from shoal.privacy import dependence_tree, noise
+from shoal.privacy.budgets import check_delta, delta_of, gaussian_scale, guess_of, rho_of
+from shoal.privacy.counts import count, count_pairs, depth_of, fit_nested, measure, nearest, nest, sensitivity
+from shoal.privacy.dependence_tree import choose_tree, score_pairs, tree_model, with_sums
+from shoal.privacy.domains import CategoryBins, NumberBins, WholeBins
+from shoal.privacy.noise import noisy_counts, noisy_largest
 from shoal.privacy.synthesis import bins_of_numbers, merge_bins, share, synthesise
-from shoal.privacy.tree_model import tree_model, with_sums
 
 SIZES = (3, 2)
 
@@ -77,8 +75,8 @@ def test_delta_agrees_with_opendp():
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    noise = make_gaussian(atom_domain(T="i64"), absolute_distance(T="i64"), scale=10.0)  # ρ = 1/200
-    profile = make_zCDP_to_approxDP(noise).map(1)
+    measurement = make_gaussian(atom_domain(T="i64"), absolute_distance(T="i64"), scale=10.0)  # ρ = 1/200
+    profile = make_zCDP_to_approxDP(measurement).map(1)
     for delta in (1e-3, 1e-6, 1e-9):
         assert delta_of(1 / 200, profile.epsilon(delta)) == pytest.approx(delta, rel=1e-9)
 
@@ -104,13 +102,12 @@ def test_opendp_grants_what_is_spent(monkeypatch):
     spent = []
 
     def watched(make, distance, rho, scale):
-        measurement = gaussian_budget(make, distance, rho, scale)
+        measurement = allowed(make, distance, rho, scale)
         spent.append((rho, measurement.map(distance)))
         return measurement
 
-    gaussian_budget = gaussian.within_budget
-    monkeypatch.setattr(gaussian, "within_budget", watched)
-    monkeypatch.setattr("shoal.privacy.noisy_maximum.within_budget", watched)
+    allowed = noise.within_budget
+    monkeypatch.setattr(noise, "within_budget", watched)
     noisy_counts(np.zeros(4, dtype=np.int64), sensitivity(3, 2), 0.0123)
     noisy_largest(np.array([1, 2, 3]), 4, 0.0456)
     for asked, mapped in spent:
@@ -129,7 +126,7 @@ def test_all_that_is_spent_adds_up_to_the_budget_and_no_more(monkeypatch, column
         spent.append(rho)
         return noisy_largest(scores, distance, rho, rng)
 
-    monkeypatch.setattr(marginals, "noisy_counts", counts)
+    monkeypatch.setattr(counts_module, "noisy_counts", counts)
     monkeypatch.setattr(dependence_tree, "noisy_largest", largest)
     epsilon, delta = 1.5, 1e-5
     shared = share(rho_of(epsilon, delta), 50, [NumberBins(0.0, 1.0, 256)] * columns, 3)

@@ -1,17 +1,16 @@
 """Rules that groups must keep, l-diversity and t-closeness: measured, searched for, and kept in what is released."""
 
 import os
-import shutil
 import subprocess
 import sys
 from itertools import combinations
 from math import exp, inf, log
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 import slow
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,21 +18,20 @@ import shoal
 from shoal.algorithms.method import EFFORTS
 from shoal.algorithms.optimize.random import seeded
 from shoal.assessment.disclosure import attribute
-from shoal.core import kernel_cache
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, fresh_state
 from shoal.kernels.neighbours import nearest
-from shoal.models import rule_enforcement
-from shoal.models.closeness_first import closeness_first
-from shoal.models.constrained_annealing import anneal_with_rules
-from shoal.models.k_first import k_first
-from shoal.models.model import ConfidentialColumn
-from shoal.models.model_registry import broken, changed, group_shortfall, make_rules, reached_by
-from shoal.models.promises.closeness import Closeness, least_size, with_masses
-from shoal.models.promises.diversity import Diversity
-from shoal.models.rule_enforcement import Search, keep_rules, rehearse_rules, repair
+from shoal.promises import rule_enforcement
+from shoal.promises.closeness import Closeness, least_size, with_masses
+from shoal.promises.closeness_first import closeness_first
+from shoal.promises.constrained_search import anneal_with_rules
+from shoal.promises.diversity import Diversity
+from shoal.promises.k_first import k_first
+from shoal.promises.promise import ConfidentialColumn
+from shoal.promises.rule_enforcement import Search, keep_rules, rehearse_rules, repair
+from shoal.promises.rules import broken, changed, group_shortfall, make_rules, reached_by
 
 MODELS = [
     Diversity(2), Diversity(3), Diversity(2, "entropy"), Diversity(2.5, "entropy"), Diversity(2, "recursive", 2.0),
@@ -190,48 +188,100 @@ def test_models_are_read_as_they_are_written(model):
     assert type(model).read(model.text) == type(model).read(model) == model
 
 
-A_NEW_MODEL = """
-import sys
+A_NEW_PROMISE = """
+from pathlib import Path
+import share  # registers its parameter
 import numpy as np
+import polars as pl
+from typer.testing import CliRunner
+import shoal
 from shoal.algorithms.optimize.random import seeded
+from shoal.app.texts import LABELS, PROMISES, in_labels
+from shoal.cli import app
 from shoal.core.progress import fresh_state
-from shoal.masking.request import MaskRequest
-from shoal.models.constrained_annealing import anneal_with_rules
-from shoal.models.model import ConfidentialColumn
-from shoal.models.model_registry import broken, changed, group_shortfall, make_rules, reached_by
+from shoal.masking import groups
+from shoal.masking.manifest import read_manifest
+from shoal.promises.constrained_search import anneal_with_rules
+from shoal.promises.promise import ConfidentialColumn
+from shoal.promises.rules import broken, make_rules, reached_by
+import reference_pages
 
-request = MaskRequest(k=3, columns=["x"], confidential="s", diversity="share:0.5")
+# The search keeps it.
+request = shoal.MaskRequest(k=3, columns=["x"], confidential="s", share="0.5")
+assert request.share == share.Share(0.5)
 rng = np.random.default_rng(0)
 Z, values = rng.normal(size=(24, 2)), np.arange(24) // 12
 rules = make_rules([ConfidentialColumn(values, np.bincount(values), False)], request.models(), 24)
 start = np.arange(24) // 6
 assert reached_by(rules, 0, np.array([0] * 8 + [1] * 16))[1].tolist() == [1.0, 0.75]
 near = np.argsort(np.square(Z[:, None] - Z).sum(axis=2), axis=1)[:, 1:6]
-found = anneal_with_rules(Z, 3, start, near, rules, 2000, 2.0, fresh_state(), seeded(0))
-print(broken(rules, np.arange(24), start).sum(), broken(rules, np.arange(24), found.label).sum())
-print(*(np.bincount(values[found.label == group]).max() / found.size[group] for group in range(4)))
-print(request.diversity.text)
+annealed = anneal_with_rules(Z, 3, start, near, rules, 2000, 2.0, fresh_state(), seeded(0))
+assert broken(rules, np.arange(24), start).sum() == 4
+assert not broken(rules, np.arange(24), annealed.label).any()
+
+# Python: every group keeps it, and the release says so.
+table = pl.DataFrame({"x": np.arange(24.0), "s": ["a"] * 12 + ["b"] * 12})
+release = shoal.mask(table, 3, columns=["x"], confidential="s", share=0.5)
+largest = release.data.group_by("x", "s").len().join(release.data.group_by("x").len(name="of"), on="x")
+assert (largest["len"] <= 0.5 * largest["of"]).all()
+assert release.reached["s"]["share"] == 0.5
+assert release.parameters["share"] == "0.5"
+assert release.promise == "share 0.5"
+assert "share 0.5 in each of them (asked: share 0.5)" in release.verified
+assert "--share 0.5" in release.command("in.csv", "out.csv")
+assert "share='0.5'" in release.call("in.csv", "out.csv")
+assert release.report("report.html", original=table).exists()
+
+# The command line, its help, and the manifest.
+table.write_csv("in.csv")
+run = CliRunner()
+arguments = ["mask", "in.csv", "-k", "3", "-c", "x", "--confidential", "s", "--share", "0.5", "-o", "out.csv"]
+done = run.invoke(app, [*arguments, "--manifest", "m.json"], catch_exceptions=False)
+assert "asked: share 0.5" in " ".join(done.output.split()), done.output
+assert read_manifest(Path("m.json")).content["parameters"]["share"] == "0.5"
+assert run.invoke(app, ["mask", "--from-manifest", "m.json", "-o", "again.csv"], catch_exceptions=False).exit_code == 0
+shown = run.invoke(app, ["mask", "--help"], env={"COLUMNS": "200"}).output
+assert "--share" in shown.partition("Promises")[2].partition("╰")[0]
+assert "The greatest share of one value of a column in --confidential in every group." in shown
+
+# The reference and the page.
+assert "| `share` | The greatest share" in reference_pages.parameter_page()
+assert LABELS["share"] == "Largest share" and PROMISES == ("diversity", "closeness", "share")
+
+# Refusals: of a value, of what no groups can keep, and of groups that break it.
+def refused(error, **parameters):
+    try:
+        shoal.mask(table, 3, columns=["x"], **parameters)
+    except error as refusal:
+        return refusal
+    raise AssertionError(parameters)
+
+wrong = refused(shoal.InputError, confidential="s", share=2)
+assert str(wrong) == "Parameter 'share' must be a number between 0 and 1, got 2.0."
+assert wrong.worded(in_labels) == "Largest share must be a number between 0 and 1, got 2.0."
+assert "requires confidential columns" in str(refused(shoal.InputError, share=0.5))
+assert "share 0.5001 can be kept" in str(refused(shoal.InputError, confidential="s", share=0.4))
+groups.keep_promise = lambda records, labels, *_, **__: labels
+broken_release = refused(shoal.VerificationError, confidential="s", share=0.5)
+assert "lack no value with a share above 0.5 in column 's'" in str(broken_release)
+print("done")
 """
 
 
-def test_a_new_model_is_one_file(tmp_path):
-    """Add the example of the docs to a copy of the package; kernels are not compiled, which takes less time."""
-    page = ROOT / "docs" / "dev" / "promise.md"
-    if not page.exists():
+def test_a_promise_with_its_own_parameter_is_one_file_and_its_registration(tmp_path):
+    """Add the example of the docs; the kernels that keep promises are compiled with it, without the cache."""
+    docs = Path(__file__).parent.parent / "docs"
+    if not docs.exists():
         pytest.skip("not run from a checkout")
-    example = page.read_text(encoding="utf-8").partition("```python\n")[2]
-    package = shutil.copytree(kernel_cache.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "models" / "promises" / "share.py").write_text(example.partition("```")[0])
+    example = (docs / "dev" / "promise.md").read_text(encoding="utf-8").partition("```python\n")[2]
+    (tmp_path / "share.py").write_text(example.partition("```")[0])
+    source = str(Path(shoal.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", A_NEW_MODEL],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-W", "ignore", "-c", A_NEW_PROMISE],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), source, str(docs)])},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    before_and_after, shares, text = done.stdout.splitlines()
-    assert before_and_after == "4 0"
-    assert shares == "0.5 0.5 0.5 0.5"
-    assert text == "share:0.5"
+    assert done.stdout.splitlines()[-1:] == ["done"], done.stderr
 
 
 # --- the search ------------------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from shoal.core.measures import sse
 from shoal.privacy.budgets import split_budget
 from shoal.privacy.domains import Bounds
 from shoal.privacy.exploration import explore
-from shoal.privacy.groups import group_columns
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
+from shoal.privacy.record_groups import group_columns
 
 BOUNDS = {"sales": (0.0, 100.0), "wages": (0.0, 300.0)}
 

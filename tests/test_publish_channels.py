@@ -14,7 +14,7 @@ from test_publish_cli import invoke
 import shoal
 from shoal.core.errors import FileError, InputError, PrivateExplorationWarning, VerificationError
 from shoal.privacy.exploration import explore
-from shoal.privacy.laplace import noisy_means
+from shoal.privacy.noise import noisy_means
 from shoal.privacy.publication import PRIVATE
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
 from shoal.privacy.worst_case import worst_case_sse

@@ -20,12 +20,13 @@ from test_publish_cli import invoke
 
 import shoal
 from shoal.core.errors import GroupsAsGivenWarning, InputError, LargeBudgetWarning, PrivacyWarning
+from shoal.privacy.confidential_table import prepare
 from shoal.privacy.domains import Bounds
-from shoal.privacy.groups import group_columns, in_order
 from shoal.privacy.noisy_release import draw_noise
-from shoal.privacy.preparing import prepare
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
 from shoal.privacy.publication_plan import make_plan
+from shoal.privacy.publish_request import PublishRequest
+from shoal.privacy.record_groups import group_columns, in_order
 from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -125,17 +126,10 @@ def draws(table, method, k, epsilon, count, seed):
     """Return the released tables of many runs, one row each, with fixed noise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        ready = prepare(table, None, dict.fromkeys(table.columns, (0.0, 1.0)), None, None)
-        asked = {
-            "k": k,
-            "groups": None,
-            "budget": "even",
-            "sets": None,
-            "keep": None,
-            "truncate": False,
-            "monotone": False,
-        }
-        plan = make_plan(ready, find_publication_method(method), epsilon, **asked, seed=seed)
+        bounds = dict.fromkeys(table.columns, (0.0, 1.0))
+        options = {"method": method, "k": k, "truncate": False, "monotone": False, "seed": seed}
+        request = PublishRequest(epsilon=epsilon, bounds=bounds, **options)
+        plan = make_plan(prepare(table, None, bounds, None, None), request)
     return np.array([draw_noise(plan).values.ravel() for _ in range(count)])
 
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 import shoal
 from shoal.cli import app
 from shoal.core.errors import InputError, PrivacyWarning
-from shoal.privacy import gaussian
-from shoal.privacy.accounting import delta_of, rho_of
+from shoal.privacy import noise
+from shoal.privacy.budgets import delta_of, rho_of
 from shoal.privacy.exploration import explore
 from shoal.privacy.ledger import BudgetExceededError, spend
-from shoal.privacy.publication_manifest import write_private_manifest, write_publication_manifest
+from shoal.privacy.publication import write_private_manifest, write_publication_manifest
 
 DOMAIN = {
     "bounds": {"income": (0, 200), "age": (0, 120)},
@@ -172,7 +172,7 @@ def test_what_fails_releases_nothing(monkeypatch, tmp_path):
     def broken(make, distance, rho, scale):
         raise RuntimeError("no randomness")
 
-    monkeypatch.setattr(gaussian, "within_budget", broken)
+    monkeypatch.setattr(noise, "within_budget", broken)
     with pytest.raises(RuntimeError):
         shoal.publish(people(), 1.0, delta=1e-6, **DOMAIN, output=tmp_path / "o.csv")
     assert not (tmp_path / "o.csv").exists()

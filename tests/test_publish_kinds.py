@@ -18,7 +18,7 @@ from test_publish_cli import invoke
 
 import shoal
 from shoal.core.errors import InputError, SeededNoiseWarning
-from shoal.privacy.laplace import noisy_means
+from shoal.privacy.noise import noisy_means
 from shoal.privacy.noisy_release import in_ascending_order
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
 from shoal.privacy.randomised_response import WORDS, _truth_words, estimate_shares, randomise

@@ -12,7 +12,7 @@ from scipy import stats
 
 import shoal
 from shoal.core.errors import InputError, SeededNoiseWarning
-from shoal.privacy.laplace import check_grid, noisy_means
+from shoal.privacy.noise import check_grid, noisy_means
 
 
 def draws(size, *, count, rng=None, epsilon=0.5, lower=0.0, upper=8.0, touched=1):

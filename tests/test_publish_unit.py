@@ -21,8 +21,8 @@ from test_publish_cli import run
 import shoal
 from shoal.core.errors import DataBoundsWarning, InputError, PrivateExplorationWarning, SeededNoiseWarning
 from shoal.privacy.exploration import explore
-from shoal.privacy.laplace import noisy_means
 from shoal.privacy.ledger import spent
+from shoal.privacy.noise import noisy_means
 from shoal.privacy.privacy_unit import Unit, budgets_of_records
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
 

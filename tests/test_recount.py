@@ -15,8 +15,8 @@ from shoal.masking.parts import Columns
 from shoal.masking.recount import recount
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import check_sizes, count_unique, identical_records, row_hashes, verify
-from shoal.models.promises.closeness import Closeness
-from shoal.models.promises.diversity import Diversity
+from shoal.promises.closeness import Closeness
+from shoal.promises.diversity import Diversity
 from shoal.tables.formats.frames import open_table
 from shoal.tables.identifiers import NUMBERED
 

@@ -5,7 +5,7 @@ import pickle
 import re
 import sys
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ from shoal.cli.mask_command import mask
 from shoal.cli.options import flags_of, typed, values_of, with_parameters
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.messages import END, START, Message, option, parameter, setting, worded
-from shoal.core.parameters import ESSENTIALS, PANELS, described, with_parameters_of
+from shoal.core.parameters import ESSENTIALS, PANELS, described, parameters_of, with_parameters_of
 from shoal.demo import firms
 from shoal.masking.request import MaskRequest
 from shoal.privacy.publish_request import PublishRequest
@@ -122,7 +122,7 @@ SHARED = {"-m": {"method", "methods"}, "--method": {"method", "methods"}, "--lab
 def test_a_flag_means_the_same_parameter_in_all_commands():
     meanings, spellings = {}, {}
     for request in REQUESTS:
-        for item in fields(request):
+        for item in parameters_of(request):
             for flag in item.metadata["flags"]:
                 meanings.setdefault(flag, set()).add(item.name)
             if item.metadata["flags"]:
@@ -133,7 +133,7 @@ def test_a_flag_means_the_same_parameter_in_all_commands():
 
 @pytest.mark.parametrize("request_type", REQUESTS)
 def test_every_parameter_is_described_and_has_a_panel(request_type):
-    for item in fields(request_type):
+    for item in parameters_of(request_type):
         assert item.metadata["help"].endswith(".")
         assert item.metadata["panel"] in PANELS
 
@@ -144,11 +144,23 @@ def test_every_parameter_is_described_and_has_a_panel(request_type):
 )
 def test_functions_have_the_parameters_of_their_request(function, request_type):
     parameters = inspect.signature(function).parameters
-    for item in fields(request_type):
+    for item in parameters_of(request_type):
         assert item.name in parameters
         assert f"\n    {item.name}\n" in function.__doc__
     with pytest.raises(TypeError, match="colums"):
         request_type(colums="a")
+
+
+def test_a_promise_is_a_parameter_and_an_entry_of_promises():
+    request = MaskRequest(k=3, confidential="s", diversity=2)
+    assert request == MaskRequest(k=3, confidential="s", promises={"diversity": 2})
+    assert (request.diversity, request.closeness) == (shoal.Diversity(2), None)
+    assert list(replace(request, closeness=0.2).promises) == ["diversity", "closeness"]
+    assert replace(request, diversity=None).promises == {}
+    with pytest.raises(shoal.InputError, match=r"'closenes' is not registered\. Did you mean 'closeness'"):
+        MaskRequest(k=3, confidential="s", promises={"closenes": 0.2})
+    with pytest.raises(AttributeError, match="no parameter 'closenes'"):
+        request.closenes  # noqa: B018
 
 
 def test_requests_refuse_when_they_are_made():

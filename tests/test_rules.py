@@ -6,18 +6,30 @@ Tables are small: `make mutants` runs these tests with kernels that are not comp
 from dataclasses import FrozenInstanceError
 from itertools import product
 from math import ceil, exp, inf, log
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import slow
 
 from shoal.core.errors import InputError
-from shoal.models.distinct_units import COUNTERS, count_units, least_units, record_counters, units_in_cells
-from shoal.models.model import ConfidentialColumn, Model, is_number
-from shoal.models.model_registry import broken, changed, group_shortfall, make_rules, reached_by, read_model, size_for
-from shoal.models.promises.closeness import TABLED, Closeness, least_size, with_masses
-from shoal.models.promises.diversity import ROOM, Diversity
-from shoal.models.rules import ROUNDING, run_end
+from shoal.promises import rules as rules_module
+from shoal.promises.closeness import TABLED, Closeness, least_size, with_masses
+from shoal.promises.distinct_units import COUNTERS, count_units, least_units, record_counters, units_in_cells
+from shoal.promises.diversity import ROOM, Diversity
+from shoal.promises.promise import ROUNDING, ConfidentialColumn, GroupPromise, RuleKind, is_number, run_end
+from shoal.promises.promise_registry import read_promise
+from shoal.promises.rules import (
+    KINDS,
+    broken,
+    changed,
+    group_shortfall,
+    is_foreign,
+    kinds_of,
+    make_rules,
+    reached_by,
+    size_for,
+)
 
 MODELS = [
     Diversity(2), Diversity(3), Diversity(4), Diversity(2, "entropy"), Diversity(2.5, "entropy"),
@@ -200,7 +212,7 @@ def test_runs_end_where_the_code_does():
 def test_models_in_words(model, text, says, measured, told, number):
     assert (model.text, model.says, model.measured) == (text, says, measured)
     assert (model.reached_text(told[0]), model.number(told[0])) == (told[1], number)
-    assert read_model(model.parameter, text) == model
+    assert read_promise(model.parameter, text) == model
 
 
 @pytest.mark.parametrize(
@@ -214,7 +226,7 @@ def test_models_in_words(model, text, says, measured, told, number):
     ],
 )  # fmt: skip
 def test_models_are_read_however_they_are_given(given, model):
-    assert read_model(model.parameter, given) == model
+    assert read_promise(model.parameter, given) == model
     if not isinstance(given, str) or not given.startswith(model.parameter):
         assert type(model).read(given) == model
 
@@ -223,9 +235,9 @@ def test_a_model_that_another_parameter_asks_for_is_refused():
     with pytest.raises(
         InputError, match=r"^Parameter 'closeness' cannot be Diversity\(.*, which is a value of 'diversity'"
     ):
-        read_model("closeness", Diversity(2))
+        read_promise("closeness", Diversity(2))
     with pytest.raises(InputError, match=r"must be a number from 0 to below 1, got 'diversity:3'"):
-        read_model("closeness", "diversity:3")
+        read_promise("closeness", "diversity:3")
 
 
 WHOLE = "must be a whole number of at least 2, got "
@@ -299,7 +311,7 @@ def test_what_is_possible_is_rounded_to_the_safe_side(model, reached, said):
     assert model.possible(reached) == said
     parameter, _, text = said.partition(" ")
     if parameter == model.parameter:
-        asked = read_model(parameter, text)
+        asked = read_promise(parameter, text)
         bound = {"distinct": lambda: asked.least <= reached, "entropy": lambda: log(asked.least) <= reached + 1e-9}
         bound |= {"recursive": lambda: reached < asked.c, "t": lambda: reached <= asked.t}
         assert bound[getattr(asked, "kind", "t")]()
@@ -314,12 +326,38 @@ def test_the_worst_of_several_groups():
 def test_a_model_that_brings_no_more_than_it_must():
     """The defaults that a new model inherits."""
 
-    class Least(Model):
+    class Least(GroupPromise):
         parameter = "diversity"
 
     model = Least()
     assert (model.measured, model.values, model.number(0.5), model.scaled(2.0)) == ("diversity", 0.0, 0.5, None)
     assert model.worst(np.array([1.0, 4.0, 2.0])) == 4.0
+
+
+def test_a_promise_that_kernels_do_not_know_never_seems_to_be_kept():
+    class Late(GroupPromise):
+        parameter = "diversity"
+
+        def rule(self, ordered):
+            return RuleKind(run_end, lambda *_: 1.0), 1.0, 0.0
+
+    one = ConfidentialColumn(np.array([0, 1]), np.array([1, 1]), ordered=True)
+    with pytest.raises(InputError, match="'diversity' was registered after the first table was masked"):
+        make_rules([one], [(0, Late())], 2)
+
+
+def test_kernels_of_other_packages_are_not_cached(monkeypatch):
+    class Foreign(GroupPromise):
+        kinds: ClassVar = {"foreign": RuleKind(run_end, lambda *_: 1.0)}
+
+    stopped = []
+    monkeypatch.setattr(rules_module, "stop_caching", lambda: stopped.append(1))
+    assert kinds_of([Diversity, Closeness]) == KINDS
+    assert not stopped
+    assert kinds_of([Diversity, Foreign])[-1].measure is run_end
+    assert stopped
+    Foreign.__module__ = "nowhere"
+    assert is_foreign(Foreign)
 
 
 @pytest.mark.parametrize(

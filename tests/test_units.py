@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import IdentifierWarning, InputError, VerificationError
-from shoal.models.distinct_units import count_units, least_units, record_counters, units_in_cells
-from shoal.models.group_merge import merge_groups
+from shoal.promises.distinct_units import count_units, least_units, record_counters, units_in_cells
+from shoal.promises.group_merge import merge_groups
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shoal.algorithms.partition import partition
     from shoal.algorithms.registry import methods
     from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
-    from shoal.assessment.assess import assess
+    from shoal.assessment.measurement import assess
     from shoal.comparison.around import compare_around
     from shoal.comparison.compare import compare
     from shoal.core.errors import (
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
     from shoal.masking.request import MaskRequest
-    from shoal.models.promises.closeness import Closeness
-    from shoal.models.promises.diversity import Diversity
+    from shoal.privacy.mechanism import publish
     from shoal.privacy.publication import Publication
-    from shoal.privacy.publishing import publish
+    from shoal.promises.closeness import Closeness
+    from shoal.promises.diversity import Diversity
 
 __all__ = [
     "Closeness",
@@ -95,9 +95,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Closeness": "shoal.models.promises.closeness",
+    "Closeness": "shoal.promises.closeness",
     "Date": "shoal.kinds.date",
-    "Diversity": "shoal.models.promises.diversity",
+    "Diversity": "shoal.promises.diversity",
     "Hierarchy": "shoal.kinds.hierarchy",
     "Nominal": "shoal.kinds.nominal",
     "Ordinal": "shoal.kinds.ordinal",
@@ -108,7 +108,7 @@ _HOMES = {
     "Progress": "shoal.core.progress",
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.masking.release",
-    "assess": "shoal.assessment.assess",
+    "assess": "shoal.assessment.measurement",
     "compare": "shoal.comparison.compare",
     "compare_around": "shoal.comparison.around",
     "inspect": "shoal.inspection.proposal",
@@ -117,7 +117,7 @@ _HOMES = {
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.algorithms.partition",
     "spanning_tree": "shoal.algorithms.spanning_tree",
-    "publish": "shoal.privacy.publishing",
+    "publish": "shoal.privacy.mechanism",
     "verify_bound": "shoal.algorithms.optimize.certificate",
     "watching": "shoal.core.progress",
 }

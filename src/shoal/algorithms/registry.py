@@ -269,7 +269,7 @@ CONFIDENTIAL_METHODS: dict[str, Method] = {
             summary="t-closeness: MDAV's groups take a record of every stretch of the confidential column",
             paper="Soria-Comas, Domingo-Ferrer, Sánchez and Martínez 2015",
             cost="O(d n²/k′)",
-            function="shoal.models.closeness_first:closeness_first",
+            function="shoal.promises.closeness_first:closeness_first",
             confidential=True,
         ),
         Method(
@@ -277,7 +277,7 @@ CONFIDENTIAL_METHODS: dict[str, Method] = {
             summary="t-closeness: MDAV's groups swap records until they are within t",
             paper="Soria-Comas, Domingo-Ferrer, Sánchez and Martínez 2015",
             cost="O(n² (d/k + k log k))",
-            function="shoal.models.k_first:k_first",
+            function="shoal.promises.k_first:k_first",
             below_2k=False,
             confidential=True,
         ),

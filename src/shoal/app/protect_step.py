@@ -11,7 +11,17 @@ from nicegui import ui
 import shoal
 from shoal.app.jobs import in_background
 from shoal.app.tab import Tab
-from shoal.app.texts import LABELS, choices_of, default_of, help_of, in_labels, method_help, methods, options_of
+from shoal.app.texts import (
+    LABELS,
+    PROMISES,
+    choices_of,
+    default_of,
+    help_of,
+    in_labels,
+    method_help,
+    methods,
+    options_of,
+)
 from shoal.app.versions import Preview, preview
 from shoal.app.widgets import VALUE, Entry, Select, button, card, field, heading, hint, text, tick
 
@@ -184,7 +194,7 @@ def _promises(tab: Tab) -> None:
             hint("No column is confidential. Give the role to a column in the step Roles to promise something of it.")
             return
         text("p", f"About {', '.join(map(str, columns))}: what nobody should learn of anybody.")
-        for name in ("diversity", "closeness"):
+        for name in PROMISES:
             with field(LABELS[name], help_of(name)):
                 Entry(str(settings.asked.get(name, "")), partial(_put, tab, name))
 

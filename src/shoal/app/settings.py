@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import shoal
@@ -169,7 +169,7 @@ def _fits(work: Work, settings: Settings) -> bool:
         settings.roles.keys() == columns
         and set(settings.roles.values()) <= ROLES.keys()
         and {*settings.kinds, *settings.importance, *settings.codes} <= columns
-        and request.keys() <= {item.name for item in fields(shoal.MaskRequest)}
+        and request.keys() <= {item.name for item in shoal.MaskRequest.parameters()}
         and isinstance(request["k"], int)
         and isinstance(request.get("options", {}), dict)
         and bool(settings.parameters())

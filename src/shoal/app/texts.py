@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LABELS",
+    "PROMISES",
     "choices_of",
     "default_of",
     "duration",
@@ -25,8 +25,11 @@ __all__ = [
     "typed_path",
 ]
 
-_ITEMS = {item.name: item for item in fields(shoal.MaskRequest)}
+_ITEMS = {item.name: item for item in shoal.MaskRequest.parameters()}
 LABELS: dict[str, str] = {name: item.metadata["label"] for name, item in _ITEMS.items() if item.metadata["label"]}
+PROMISES = tuple(
+    name for name, item in _ITEMS.items() if item.metadata["panel"] == "Promises" and name != "confidential"
+)
 
 
 def in_labels(reference: Reference) -> str:

@@ -175,7 +175,7 @@ def _regression(model: str, coefficients: Sequence[Coefficient]) -> tuple[str, l
 
 
 def frequency_rows(tables: Sequence[TableChange]) -> list[list[str]]:
-    """Return what is told of frequency tables, a row each."""
+    """Return one row per frequency table."""
     return [
         [
             " × ".join(f"{name} (classes)" if name in t.classes else str(name) for name in t.columns),

@@ -71,16 +71,7 @@ class Attribute:
 def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attribute:
     """Measure l-diversity (distinct, entropy, recursive) and t-closeness of a column over the groups.
 
-    Parameters
-    ----------
-    name
-        The column.
-    codes
-        Codes 0, 1, … of its values, in order of size if `numeric`.
-    groups
-        The group of each record, 0, 1, …
-    numeric
-        Whether values have an order, so that distances are in rank.
+    The codes 0, 1, … are in order of size if `numeric`: distances are then in rank.
 
     Examples
     --------

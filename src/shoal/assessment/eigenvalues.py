@@ -15,7 +15,7 @@ from shoal.assessment.statistics import correlation
 from shoal.core.types import Floats
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["Eigenvalues", "eigenvalues", "measure"]
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from shoal.assessment.ordered import RankedColumn, order_columns
-from shoal.assessment.statistics import spread
+from shoal.assessment.statistics import RankedColumn, order_columns, spread
 from shoal.core.types import Bools
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["WIDTHS", "Intervals", "RecordIntervals", "intervals", "measure", "record_intervals"]
 
@@ -149,14 +148,14 @@ def measure(tables: TablePair) -> RecordIntervals:
 
 
 def _near(column: RankedColumn, unit: float) -> Iterator[Bools]:
-    """Say for each width which originals are within so many percent of the unit."""
+    """Return for each width which originals are within so many percent of the unit."""
     distance = np.abs(column.x - column.y)
     for width in WIDTHS:
         yield distance <= width / 100 * unit
 
 
 def _near_in_rank(column: RankedColumn) -> Iterator[Bools]:
-    """Say for each width which originals are within so many percent of the records in rank, in order of release."""
+    """Return for each width which originals are within so many percent of the records in rank, in order of release."""
     after, n = column.after, len(column.y)
     before = column.x[after.records]
     for width in WIDTHS:

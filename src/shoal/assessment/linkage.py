@@ -88,22 +88,10 @@ def linkage(
 ) -> Linkage:
     """Link released records to the nearest original (Euclidean distance where masking compares them, by kd-tree).
 
-    Parameters
-    ----------
-    X, Y
-        The records before and after.
-    groups
-        Records that are identical in Y (and share their stratum) have the same number.
-    cells
-        Where records are linked, as `cells_of` gives them.
-    embedding
-        What the columns hold, from the records before; numbers if not given.
-    placed
-        The coordinates of the records before and after, if they are known.
-    seed
-        Decides the sample.
-    sample
-        How many records to link; by default all of a table of up to 20,000, and 10,000 of a larger one.
+    Records that are identical in Y, and share their stratum, have the same number in `groups`; `cells` comes from
+    `cells_of`. Without an embedding all columns hold numbers; `placed` are the coordinates of the records before and
+    after, if they are known. By default, all records of a table of up to 20,000 are linked, and a sample of 10,000 of a
+    larger one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The registry of measures that are taken when they are asked for: the one list that all others read.
+"""The registry of measures taken on request: the one list that all others read.
 
 What `assess` always measures takes about as long as sorting the columns; these take longer, or need to know more.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,39 +16,26 @@ from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.core.types import Floats, Ints
+    from shoal.masking.numbers import Numbers
+    from shoal.tables.columns import Name
 
-__all__ = ["ALL", "MEASURES", "Measure", "check_measures", "choose_measures"]
+__all__ = ["ALL", "MEASURES", "Measure", "TablePair", "check_measures", "choose_measures", "take_measures"]
 
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any.
+    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any."""
 
-    Parameters
-    ----------
-    help
-        What it measures, in a few words.
-    home
-        The module whose function `measure` takes it, or such a function: two tables in, a finding out.
-    paired
-        Whether it needs every record beside its original.
-    numeric
-        Whether it is about columns of numbers.
-    uses
-        The parameters of `shoal.assess` that are meant for it.
-    utility
-        Whether it is a measure of utility, not of risk.
-    """
-
-    help: str
+    help: str  # what it measures, in a few words
+    # The module whose function `measure` takes it, or such a function: two tables in, a finding out.
     home: str | Callable[[TablePair], Any]
-    paired: bool = True
-    numeric: bool = False
-    uses: tuple[str, ...] = ()
-    utility: bool = False
+    paired: bool = True  # whether it needs every record beside its original
+    numeric: bool = False  # whether it is about columns of numbers
+    uses: tuple[str, ...] = ()  # the parameters of `shoal.assess` that are meant for it
+    utility: bool = False  # whether it is a measure of utility, not of risk
 
     def take(self, tables: TablePair) -> Any:
         """Measure two tables."""
@@ -99,7 +87,7 @@ def check_measures(names: Sequence[str]) -> None:
 def choose_measures(
     request: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any
 ) -> list[str]:
-    """Return the names of the measures that are asked for; refuse unknown ones and what does not go together.
+    """Return the names of the requested measures; refuse unknown ones and parameters that none of them uses.
 
     Examples
     --------
@@ -130,3 +118,45 @@ def choose_measures(
                 f"{parameter('measures')}."
             )
     return selected
+
+
+@dataclass(frozen=True)
+class TablePair:
+    """Two tables of the same records, as measures take them."""
+
+    # The masked columns before and after.
+    numbers: Numbers
+    Y: Floats
+    # The released stratum of each record, and a number that identical released records share.
+    strata: Ints
+    groups: Ints
+    names: tuple[Name, ...]  # the keys
+    keys: tuple[Ints, Ints]  # their codes before and after, ``(records, keys)`` each
+    # How many people each record stands for, and the number of its household; None if they are not known.
+    weights: Floats | None = None
+    households: Ints | None = None
+    seed: int = 0  # decides samples
+
+    @cached_property
+    def columns(self) -> tuple[Floats, Floats]:
+        """The columns of numbers, before and after."""
+        numbers = self.numbers.embedding.numbers
+        return self.numbers.X[:, numbers], self.Y[:, numbers]
+
+
+def take_measures(names: Sequence[str], tables: TablePair) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the results by the names of the fields of `Risk` and of `Utility`; those without a field are `others`."""
+    from shoal.assessment.risk import Risk
+
+    risk: dict[str, Any] = {"others": ()}
+    utility: dict[str, Any] = {}
+    for name in names:
+        measure, field = MEASURES[name], name.replace("-", "_")
+        result = measure.take(tables)
+        if measure.utility:
+            utility[field] = result
+        elif field in Risk.__dataclass_fields__:
+            risk[field] = result
+        else:
+            risk["others"] += (result,)
+    return risk, utility

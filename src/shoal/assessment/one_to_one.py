@@ -18,7 +18,7 @@ from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["OneToOne", "measure", "one_to_one"]
 
@@ -76,16 +76,9 @@ class OneToOne:
 def one_to_one(Z: Floats, W: Floats, groups: Ints, cells: Sequence[tuple[Ints, Ints]], *, seed: int = 0) -> OneToOne:
     """Assign released records to originals, within the cells that an intruder sees.
 
-    Parameters
-    ----------
-    Z, W
-        The coordinates of the records before and after.
-    groups
-        Records that are identical in W (and share their stratum) have the same number.
-    cells
-        Where records are linked, as `shoal.assessment.linkage.cells_of` gives them.
-    seed
-        Decides the neighbourhoods.
+    Z and W are the coordinates before and after. Records that are identical in W, and share their stratum, have the
+    same number in `groups`; `cells` comes from `shoal.assessment.linkage.cells_of`. The seed decides the
+    neighbourhoods.
 
     Examples
     --------

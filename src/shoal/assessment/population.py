@@ -24,7 +24,7 @@ from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["PopulationRisk", "individual_risk", "measure", "population_risk"]
 
@@ -84,14 +84,8 @@ def population_risk(
 ) -> PopulationRisk:
     """Estimate the risk of all records in both tables.
 
-    Parameters
-    ----------
-    before, after
-        The number of each record's key in both tables, 0, 1, …
-    weights
-        How many people each record stands for; where they add up to fewer than there are records, these are all.
-    households
-        The number of each record's household, 0, 1, …
+    `before` and `after` number each record's key, 0, 1, …, and `households` its household. Weights that add up to less
+    than the number of records mean that these are all people.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A classifier that tells a table from its release: the worse it does, the more useful the release."""
+"""A classifier that distinguishes a table from its release: the worse it does, the more useful the release."""
 
 from __future__ import annotations
 

@@ -66,14 +66,14 @@ def check_order(
 
 
 def _are_renamed(old: pl.Series, new: pl.Series) -> bool:
-    """Say whether every value that comes back has become another one: new numbers of units, in the same order."""
+    """Return whether every value that comes back has become another one: new numbers of units, in the same order."""
     pairs = pl.DataFrame({"old": old, "new": new})
     values = pairs["old"].n_unique()
     return 1 < values < len(pairs) and pairs.n_unique() == values == pairs["new"].n_unique()
 
 
 def _differ(before: pl.Series, after: pl.Series) -> pl.Series:
-    """Say which cells differ; the same number may have two types."""
+    """Return which cells differ; the same number may have two types."""
     if before.dtype.is_numeric() and after.dtype.is_numeric():
         return before.cast(pl.Float64).ne_missing(after.cast(pl.Float64))
     return as_text(before).ne_missing(as_text(after))
@@ -86,14 +86,10 @@ def as_text(cells: pl.Series) -> pl.Series:
 
 
 def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Kind]) -> bool:
-    """Say whether strata read otherwise because they were joined: each as a whole, under a name of all that it holds.
+    """Return whether strata were joined: each as a whole, under a name of all that it holds.
 
-    Parameters
-    ----------
-    old, new
-        The strata of the records before and after.
-    kinds
-        The kind of each column; a hierarchy names joined values by an ancestor.
+    `old` and `new` are the strata before and after; `kinds` has the kind of each column, since a hierarchy names joined
+    values by an ancestor.
 
     Examples
     --------

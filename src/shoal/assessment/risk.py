@@ -106,11 +106,11 @@ class Finding(Protocol):
 
     @property
     def means(self) -> str:
-        """What an intruder can do, in a sentence."""
+        """The possibilities of an intruder, in a sentence."""
 
     @property
     def limits(self) -> str:
-        """What the figure does not cover, in a sentence."""
+        """The limits of the figure, in a sentence."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from shoal.core.types import Floats
 from shoal.masking.verification import identical_records
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["ROBUST_RECORDS", "RobustIntervals", "complete_pairs", "measure", "robust_covariance", "robust_intervals"]
 

@@ -30,7 +30,7 @@ from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
-    from shoal.assessment.optional_measures import TablePair
+    from shoal.assessment.measure_registry import TablePair
 
 __all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "measure", "minimal_uniques", "special_uniques"]
 
@@ -123,14 +123,8 @@ def special_uniques(
 ) -> SpecialUniques:
     """Search both tables for minimal sample uniques.
 
-    Parameters
-    ----------
-    before, after
-        ``(records, columns)``: codes of the keys.
-    columns
-        The keys, at most `MOST_COLUMNS`.
-    weights
-        How many people each record stands for; the sampling fraction is the number of records by their sum.
+    `before` and `after` hold the codes of the keys, at most `MOST_COLUMNS`. The sampling fraction is the number of
+    records divided by the sum of the weights.
     """
     uniques = [minimal_uniques(codes) for codes in (before, after)]
     right = None

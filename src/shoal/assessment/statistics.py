@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from shoal.assessment.ordered import RankedColumn
 from shoal.core.measures import scaling, standardise
-from shoal.core.types import Floats
+from shoal.core.types import Floats, Ints
+from shoal.kernels.sort import sort_values
 
 __all__ = [
     "Pair",
+    "RankedColumn",
+    "SortedCells",
     "association",
     "correlation",
     "covariance",
     "il1s",
     "kolmogorov_smirnov",
     "mean",
+    "order_columns",
     "rank_correlation",
     "relations",
     "spread",
@@ -45,7 +49,7 @@ class Pair(NamedTuple):
 
 
 def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> float:
-    """Return how far one column tells the other, 0 to 1, over the records that have both; NaN if one is constant.
+    """Return how far one column determines the other, 0 to 1, over the records that have both; NaN if one is constant.
 
     Of two columns of values without an order this is Cramér's V; of one such column and one of numbers or ranks the
     correlation ratio; of two columns with an order the absolute correlation. O(n + number of pairs of values).
@@ -206,3 +210,67 @@ def _together(Z: Floats) -> tuple[Floats, Floats, Floats]:
     n, sums = present.T @ present, cells.T @ present
     with np.errstate(invalid="ignore", divide="ignore"):
         return n, cells.T @ cells - sums * sums.T / n, np.square(cells).T @ present - np.square(sums) / n
+
+
+class SortedCells:
+    """The cells of a column in ascending order.
+
+    Parameters
+    ----------
+    cells
+        The column.
+
+    Examples
+    --------
+    >>> found = SortedCells(np.array([5.0, 2.0, 5.0]))
+    >>> found.values.tolist(), found.records.tolist(), found.ranks.tolist()
+    ([2.0, 5.0, 5.0], [1, 0, 2], [1.5, 0.0, 1.5])
+    """
+
+    def __init__(self, cells: Floats) -> None:
+        self.values, self.records = sort_values(cells)
+        n = len(cells)
+        self.first: Ints = np.flatnonzero(np.r_[True, self.values[1:] != self.values[:-1]][:n])  # of equal values
+        self.counts: Ints = np.diff(self.first, append=n)
+
+    @cached_property
+    def middles(self) -> Floats:
+        """The rank of each different value from 0 on: the middle of those that share it."""
+        return self.first + (self.counts - 1) / 2
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """The rank of each cell, from 0 on; equal ones share the middle."""
+        ranks = np.empty(len(self.values))
+        ranks[self.records] = np.repeat(self.middles, self.counts)
+        return ranks
+
+
+class RankedColumn:
+    """The cells of a column that are not missing, before and after masking.
+
+    Parameters
+    ----------
+    x, y
+        The column before and after; the same cells are missing.
+    """
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        present = ~np.isnan(x)
+        self.x, self.y = (x, y) if present.all() else (x[present], y[present])
+        self.records = np.flatnonzero(present)  # that have a value
+
+    @cached_property
+    def before(self) -> SortedCells:
+        """The cells before masking in ascending order."""
+        return SortedCells(self.x)
+
+    @cached_property
+    def after(self) -> SortedCells:
+        """The cells after masking in ascending order."""
+        return SortedCells(self.y)
+
+
+def order_columns(X: Floats, Y: Floats) -> list[RankedColumn]:
+    """Return the columns of two tables of the same records, each sorted on first use."""
+    return [RankedColumn(x, y) for x, y in zip(X.T, Y.T, strict=True)]

@@ -14,15 +14,16 @@ import numpy as np
 from shoal.assessment.eigenvalues import Eigenvalues
 from shoal.assessment.frequencies import TableChange
 from shoal.assessment.linkage import place
-from shoal.assessment.ordered import RankedColumn, order_columns
 from shoal.assessment.propensity import Propensity, propensity
 from shoal.assessment.regressions import Coefficient
 from shoal.assessment.statistics import (
     Pair,
+    RankedColumn,
     association,
     il1s,
     kolmogorov_smirnov,
     mean,
+    order_columns,
     rank_correlation,
     relations,
     spread,
@@ -153,7 +154,7 @@ class Utility:
         return replace(self, loss=loss, columns=tuple(columns))
 
     def without_pairs(self) -> Utility:
-        """Return the same without what needs every record beside its original: NaN stands there."""
+        """Return the same with NaN for figures that need every record next to its original."""
         nan = float("nan")
         columns = (
             replace(column, loss=nan, rank_correlation=nan)
@@ -215,20 +216,8 @@ def utility(
 ) -> Utility:
     """Measure everything but what the user chooses; without an embedding, all columns hold numbers.
 
-    Parameters
-    ----------
-    X, Y
-        The records before and after.
-    names
-        The columns.
-    embedding
-        What they hold.
-    placed, ordered
-        The coordinates of the records before and after, and the columns of numbers sorted, if they are known.
-    weights
-        The weights of the records, for means and standard deviations.
-    seed
-        Decides samples.
+    `placed` and `ordered` are the coordinates of the records and the sorted columns of numbers, if they are known.
+    Weights are for means and standard deviations; the seed decides samples.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def assess(
 
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """
-    from shoal.assessment.assess import assess_request
+    from shoal.assessment.measurement import assess_request
     from shoal.core.errors import VerificationError
     from shoal.tables.files import check_targets
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field
 from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar
 
@@ -16,7 +16,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from shoal.core.errors import InputError
 from shoal.core.messages import Reference
-from shoal.core.parameters import COLUMNS, PANELS
+from shoal.core.parameters import COLUMNS, PANELS, parameters_of
 from shoal.kinds.registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
@@ -57,7 +57,7 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
         names = {part.name for part in explicit}
         arguments = [part for part in explicit if not _info(part)]
         made: list[Parameter] = []
-        for item in fields(request):
+        for item in parameters_of(request):
             if item.name == "kinds":
                 made += [_keyword(name, None, Texts, info) for name, info in kind_options().items()]
             elif item.metadata["flags"] and item.name not in names:
@@ -96,7 +96,7 @@ def _annotation(item: Field[Any]) -> Any:
 
 def option(name: str, request: type = MaskRequest) -> Any:
     """Return the option of a parameter of a request; its help names others by their flags."""
-    items = {item.name: item for item in fields(request)}
+    items = {item.name: item for item in parameters_of(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
     text = item.metadata["help"].worded(lambda other: typed(other, flags)).replace("``", "")
@@ -112,7 +112,7 @@ def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[An
     """Return the values of a request from the options of a command; `readers` read what is not typed as it is."""
     readers = {"importance": read_importance, "missing_codes": read_codes, **readers}
     values: dict[str, Any] = {}
-    for item in fields(request):
+    for item in parameters_of(request):
         if item.name == "kinds":
             values["kinds"] = from_options({word: options[word] for word in kind_options()})
         elif item.name in options:

@@ -139,8 +139,8 @@ def _method(method: str | None, definition: str) -> str:
 
 
 def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]) -> None:
-    from shoal.privacy.publication_manifest import write_private_manifest, write_publication_manifest
-    from shoal.privacy.publishing import publish_request
+    from shoal.privacy.mechanism import publish_request
+    from shoal.privacy.publication import write_private_manifest, write_publication_manifest
     from shoal.tables.files import check_targets
 
     output = values["output"]

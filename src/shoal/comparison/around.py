@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.comparison.subject import Subject, as_trial
-from shoal.comparison.trials import Comparison, Trial, pareto
+from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, pareto
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.progress import DONE, STOP, watch
@@ -19,7 +19,6 @@ from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.masking.verification import identical_records
-from shoal.models.column_models import PROMISES
 from shoal.tables.files import open_data
 from shoal.tables.formats.frames import open_table
 from shoal.tables.table import stratum_codes
@@ -120,8 +119,8 @@ def _around(request: MaskRequest) -> Iterator[MaskRequest]:
     """Yield the request at other k, and with stronger, weaker and no promises, one of them changed at a time."""
     for k in sorted({*SIZES, 2 * request.k} - {request.k}):
         yield replace(request, k=k)
-    for promise in PROMISES:
-        given = getattr(request, promise)
+    for promise in VARIED_PROMISES:
+        given = request.promises.get(promise)
         if given is None:
             continue
         if not request.entry.confidential:

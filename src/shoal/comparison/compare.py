@@ -16,7 +16,7 @@ from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, choos
 from shoal.blocks.rule import Blocking
 from shoal.comparison.compare_request import MASKING, CompareRequest
 from shoal.comparison.subject import Subject
-from shoal.comparison.trials import Comparison, Trial, pareto
+from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.messages import count, count_holders, parameter
@@ -25,8 +25,8 @@ from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
 from shoal.masking.plan import choose_rule
 from shoal.masking.request import MaskRequest
-from shoal.models.column_models import PROMISES, describe_promises, read_promise, write_promise
-from shoal.models.rule_enforcement import rehearse_rules
+from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
+from shoal.promises.rule_enforcement import rehearse_rules
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 
@@ -92,7 +92,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
         "methods": [entry.name for entry in entries],
         **{name: recorded[name] for name in MASKING if name not in ("confidential", "thousands")},
         "confidential": as_names(request.confidential),
-        **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in PROMISES},
+        **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in VARIED_PROMISES},
         "time_limit": time_limit,
     }
     return Comparison(pareto(trials), left_out, records=len(subject.cell), columns=names, parameters=told)
@@ -153,7 +153,7 @@ def _try_all(
         if state[STOP]:
             break
         entry, given = request.entry, _shared_work(request, subject, shared)
-        promised = describe_promises(request.diversity, request.closeness)
+        promised = describe_promises(request.promises)
         keeps = entry.time_option is not None and not promised
         try:
             with within(state, None if keeps else time_limit, len(subject.cell)) as limited:

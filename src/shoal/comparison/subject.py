@@ -22,7 +22,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes, number_of_cells, numbers_of
 from shoal.masking.summarising import losses
 from shoal.masking.verification import check_sizes, identical_records
-from shoal.models.column_models import write_promise
+from shoal.promises.promise_registry import write_promise
 from shoal.tables.table import Table
 
 __all__ = ["Attempt", "Subject", "as_trial"]
@@ -146,7 +146,7 @@ def as_trial(
         groups=len(group_sizes(groups)),
         seconds=seconds,
         anonymous=request.entry.whole_records or numbers.X.shape[1] == 1,
-        diversity=write_promise(request.diversity),
-        closeness=write_promise(request.closeness),
+        diversity=write_promise(request.promises.get("diversity")),
+        closeness=write_promise(request.promises.get("closeness")),
         group_loss=group_loss,
     )

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
-from shoal.core.dominance import is_published, may_be_published, published_loss
 from shoal.core.messages import visible
-from shoal.models.column_models import PROMISES, describe_promises, read_promise
+from shoal.promises.dominance import is_published, may_be_published, published_loss
+from shoal.promises.promise_registry import describe_promises, read_promise
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Comparison", "Price", "Trial", "pareto"]
+__all__ = ["VARIED_PROMISES", "Comparison", "Price", "Trial", "pareto"]
+
+VARIED_PROMISES = ("diversity", "closeness")  # that trials differ in
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Trial:
     @property
     def promise(self) -> str:
         """What every group promised of confidential columns, in words; empty for nothing."""
-        return describe_promises(self.diversity, self.closeness)
+        return describe_promises({name: getattr(self, name) for name in VARIED_PROMISES})
 
     @property
     def name(self) -> str:
@@ -149,7 +151,7 @@ class Comparison:
     def prices(self) -> list[Price]:
         """What promises cost: every method at every k for which a promise was tried in more than one way."""
         told = [trial for trial in self.trials if is_published(trial.loss)]
-        return [price for parameter in PROMISES for price in _prices(told, parameter)]
+        return [price for parameter in VARIED_PROMISES for price in _prices(told, parameter)]
 
     @property
     def table(self) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import numba
 from numba import njit
 from numba.extending import intrinsic
 
-from shoal.core.kernel_cache import PACKAGE, cache_folder
+from shoal.core.kernel_cache import cache_folder, is_cached
 
 __all__ = ["intrinsic", "kernel", "uncounted_options"]
 
@@ -153,7 +153,7 @@ def kernel(
 def _cached(function: Any, options: dict[str, Any]) -> Any:
     """Return the kernel with a cache in our folder, None if it can have none or is not made of our sources."""
     folder = cache_folder()
-    if folder is None or not Path(function.__code__.co_filename).is_relative_to(PACKAGE):
+    if folder is None or not is_cached(function.__code__.co_filename):
         return None
     config: Any = numba.config
     # numba reads its setting while it decorates; the kernels of others stay where they are.

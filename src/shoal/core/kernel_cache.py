@@ -17,18 +17,32 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
 
-__all__ = ["PACKAGE", "cache_folder", "make_folder", "name_folder", "sources"]
+__all__ = ["PACKAGE", "cache_folder", "is_cached", "make_folder", "name_folder", "sources", "stop_caching"]
 
 PACKAGE = Path(__file__).parents[1]
 MARK = b"shoal.core.compiler"  # a file with kernels imports the decorator
 CONSTANTS = ("core/compiler.py", "core/progress.py", "core/types.py")  # files without kernels whose names kernels use
+LISTS = ("promises/promise_registry.py",)  # files that list which kernels are put together
 UNCHANGED_SECONDS = 3600  # seconds without a change after which nobody is thought to be compiling into a folder
+
+_stopped = Event()
+
+
+def stop_caching() -> None:
+    """Compile all further kernels for this process only: the folder is not named after all of their sources."""
+    _stopped.set()
+
+
+def is_cached(source: str) -> bool:
+    """Return whether a kernel of a source file may be cached: if all that it is made of lies in the package."""
+    return not _stopped.is_set() and Path(source).is_relative_to(PACKAGE)
 
 
 @cache
@@ -67,7 +81,7 @@ def sources(package: Path) -> dict[str, bytes]:
         for path in (Path(folder, file) for file in sorted(files) if file.endswith(".py")):
             with suppress(OSError):  # what cannot be read, an editor's lock maybe, cannot be imported
                 name, content = path.relative_to(package).as_posix(), path.read_bytes()
-                if MARK in content or name in CONSTANTS:
+                if MARK in content or name in (*CONSTANTS, *LISTS):
                     contents[name] = content
     return contents
 

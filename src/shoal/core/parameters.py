@@ -22,7 +22,9 @@ __all__ = [
     "PANELS",
     "PROMISES",
     "described",
+    "described_by",
     "help_of",
+    "parameters_of",
     "shared",
     "with_help_of",
     "with_parameters_of",
@@ -73,6 +75,20 @@ def described(
     return field(default=default, metadata=metadata)
 
 
+def described_by(members: Callable[[], Mapping[str, Field[Any]]]) -> Any:
+    """Describe a mapping whose entries are parameters themselves; `members` returns their descriptions."""
+    return field(default_factory=dict, metadata={"members": members})
+
+
+def parameters_of(request: type) -> tuple[Field[Any], ...]:
+    """Return the parameters of a request: its fields, with the entries of a mapping of parameters in its place."""
+    parameters: list[Field[Any]] = []
+    for item in fields(request):
+        members = item.metadata.get("members")
+        parameters += [item] if members is None else members().values()
+    return tuple(parameters)
+
+
 def shared(request: type, name: str, **changes: Any) -> Any:
     """Describe a parameter as another request does, except for the changes; `default` is one of them.
 
@@ -82,7 +98,7 @@ def shared(request: type, name: str, **changes: Any) -> Any:
     >>> shared(MaskRequest, "by").metadata["flags"]
     ('--by',)
     """
-    item = next(item for item in fields(request) if item.name == name)
+    item = next(item for item in parameters_of(request) if item.name == name)
     default = changes.pop("default", item.default)
     if "help" in changes:
         changes["help"] = Message(" ".join(changes["help"].split()))
@@ -102,7 +118,7 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
     """
 
     def complete(function: Function) -> Function:
-        items = [item for item in fields(request) if item.name != "options"]
+        items = [item for item in parameters_of(request) if item.name != "options"]
         declared = signature(function)
         leading = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
         leading_names = {part.name for part in leading}
@@ -127,7 +143,7 @@ def with_help_of(request: type) -> Callable[[Function], Function]:
 
     def complete(function: Function) -> Function:
         lines = []
-        for item in fields(request):
+        for item in parameters_of(request):
             text = help_of(item, lambda other: f"`{other.name}`", python=True).replace("``", '"')
             name = "**options" if item.name == "options" else item.name
             lines += [name, *(f"    {line}" for line in wrap(text, 110))]

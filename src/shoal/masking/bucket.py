@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.method import Outcome
-from shoal.core.dominance import FEW
 from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
@@ -20,6 +19,7 @@ from shoal.masking.contributions import count_dominated
 from shoal.masking.groups import BucketPlan, BucketRecords, group_bucket
 from shoal.masking.parts import Bucket
 from shoal.masking.rounding import Rounding
+from shoal.promises.dominance import FEW
 
 __all__ = ["ReleasedValues", "largest_errors", "mask_bucket", "released_values"]
 

@@ -14,7 +14,7 @@ from shoal.core.types import Ints, Spelling
 from shoal.core.unicode_forms import composed_cells, one_form
 from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
-from shoal.models.distinct_units import units_in_cells
+from shoal.promises.distinct_units import units_in_cells
 from shoal.tables.columns import Name
 from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
 from shoal.tables.table import describe_stratum

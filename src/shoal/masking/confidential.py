@@ -24,18 +24,18 @@ from shoal.core.unicode_forms import composed_cells
 from shoal.kinds.date import in_order
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
-from shoal.models.model import ConfidentialColumn, Model
-from shoal.models.model_registry import make_rules, reached_by
-from shoal.models.promises.closeness import Closeness
-from shoal.models.promises.diversity import Diversity
+from shoal.promises.closeness import Closeness
+from shoal.promises.diversity import Diversity
+from shoal.promises.promise import ConfidentialColumn, GroupPromise
+from shoal.promises.rules import make_rules, reached_by
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
     from shoal.masking.groups import BucketRecords
     from shoal.masking.request import MaskRequest
-    from shoal.models.rule_enforcement import Search
-    from shoal.models.rules import Rules
+    from shoal.promises.promise import Rules
+    from shoal.promises.rule_enforcement import Search
     from shoal.tables.table import Table
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
 
 DIGITS = 12  # of distances and entropies
 # What is told of every confidential column, whatever is asked.
-MEASURES: dict[str, Model] = {
+MEASURES: dict[str, GroupPromise] = {
     "diversity": Diversity(2),
     "entropy": Diversity(2, "entropy"),
     "closeness": Closeness(0.0),
@@ -73,9 +73,11 @@ class Promise(NamedTuple):
 
     columns: tuple[Chosen, ...] = ()
     counts: tuple[Ints, ...] = ()  # of each value, in the whole table
-    models: tuple[tuple[int, Model], ...] = ()  # each with the place of its column
+    models: tuple[tuple[int, GroupPromise], ...] = ()  # each with the place of its column
 
-    def rules(self, codes: Ints, models: Sequence[tuple[int, Model]], units: Words | None = None, k: int = 0) -> Rules:
+    def rules(
+        self, codes: Ints, models: Sequence[tuple[int, GroupPromise]], units: Words | None = None, k: int = 0
+    ) -> Rules:
         """Return rules for the records of these codes, and with units that of k different ones."""
         columns = [
             ConfidentialColumn(np.ascontiguousarray(codes[:, place]), counts, bool(column.ordered))
@@ -111,7 +113,7 @@ def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
 
 
 def number_values(
-    columns: Sequence[Chosen], parts: Sequence[Sequence[Values]], models: Sequence[tuple[int, Model]]
+    columns: Sequence[Chosen], parts: Sequence[Sequence[Values]], models: Sequence[tuple[int, GroupPromise]]
 ) -> tuple[Promise, list[tuple[Ints, ...]]]:
     """Number the values of confidential columns through all parts; return the promise, and by part the numbers."""
     chosen, counts = list[Chosen](), list[Ints]()
@@ -187,7 +189,7 @@ def keep_promise(
     state, threads
         See `shoal.core.progress`; and how many threads work on cells.
     """
-    from shoal.models.rule_enforcement import Search, keep_rules, repair, rules_of
+    from shoal.promises.rule_enforcement import Search, keep_rules, repair, rules_of
 
     Z, cells = records.compared, records.cells
     rules = promise.rules(records.codes, promise.models, records.units, request.k)
@@ -243,8 +245,8 @@ def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
 
 def _published(records: Floats, rules: Rules, promise: Promise, request: MaskRequest, state: State) -> Ints:
     """Group the records of a cell by an algorithm of Soria-Comas et al."""
-    from shoal.models.closeness_first import closeness_first
-    from shoal.models.k_first import k_first
+    from shoal.promises.closeness_first import closeness_first
+    from shoal.promises.k_first import k_first
 
     if request.entry.name == "k-first":
         return k_first(records, request.k, rules, state=state)
@@ -257,12 +259,12 @@ def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
     """Return a lower bound on the SSE of all groups of the whole table that keep closeness; 0 if nothing is proven."""
     if not any(isinstance(model, Closeness) for _, model in promise.models):
         return 0.0
-    from shoal.models.closeness_bound import closeness_bound
+    from shoal.promises.closeness_bound import closeness_bound
 
     return closeness_bound(Z, promise.rules(codes, promise.models))
 
 
-def _impossible(name: Name, model: Model, records: int, found: float, cells: int, block: bool) -> InputError:
+def _impossible(name: Name, model: GroupPromise, records: int, found: float, cells: int, block: bool) -> InputError:
     what, less = "of a stratum that miss the same columns", model.possible(found)
     way = f"Join small strata, or ask for less: {less} can be kept."
     if block:
@@ -309,7 +311,7 @@ def count_homogeneous(codes: Ints, groups: Ints) -> list[int]:
     return [int(count) for count in np.count_nonzero(~varied, axis=0)]
 
 
-def _measured(promise: Promise) -> list[tuple[int, Model]]:
+def _measured(promise: Promise) -> list[tuple[int, GroupPromise]]:
     return [*((place, model) for place in range(len(promise.columns)) for model in MEASURES.values()), *promise.models]
 
 
@@ -317,7 +319,7 @@ def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dic
     """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
     found: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
-        # As exact as it is computed, see `shoal.models.rules.ROUNDING`; a distance of −0 is 0.
+        # As exact as it is computed, see `shoal.promises.promise.ROUNDING`; a distance of −0 is 0.
         value = round(model.worst(np.array(values)), DIGITS) + 0.0
         found.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
     return found

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.dominance import PERCENT
 from shoal.core.types import Floats, Ints
 from shoal.kernels.largest import split_largest
 from shoal.kernels.words import Words
+from shoal.promises.dominance import PERCENT
 
 __all__ = ["count_dominated"]
 

@@ -16,6 +16,7 @@ from shoal.algorithms.registry import AUTO
 from shoal.core.parameters import with_help_of
 from shoal.engines.process_pool import start_template, working_aside
 from shoal.masking.request import MaskRequest
+from shoal.promises.promise_registry import PROMISES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,4 +127,5 @@ def mask(
     1.171
     """
     asked = dict(locals())  # names and defaults are those of the request, which a test holds them to
+    asked |= {name: options.pop(name) for name in PROMISES if name in options}
     return mask_request(asked.pop("data"), MaskRequest(**asked))

@@ -384,7 +384,7 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
                 f"may have {most} records, and every block must hold k={request.k} of them. Use a larger block."
             )
     if rule is not None and plan.promise.models:
-        from shoal.models.model_registry import size_for
+        from shoal.promises.rules import size_for
 
         # A block must keep the models by itself: it should hold several groups of the size that they need.
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)

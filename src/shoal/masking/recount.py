@@ -27,7 +27,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes, unit_words
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
-from shoal.models.distinct_units import count_units
+from shoal.promises.distinct_units import count_units
 from shoal.tables.columns import Codes, Name, check_released
 from shoal.tables.formulas import formula_columns
 from shoal.tables.identifiers import NUMBERED, WholeNumbers, identifying_columns, is_numbering

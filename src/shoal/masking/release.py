@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from shoal.core.display import html_table, write_report
-from shoal.core.dominance import PERCENT, may_be_published, published_loss, withheld_columns
 from shoal.core.messages import Message, count, count_holders, visible
 from shoal.core.types import Floats, Ints
-from shoal.models.column_models import PROMISES, describe_promises
+from shoal.promises.dominance import PERCENT, may_be_published, published_loss, withheld_columns
+from shoal.promises.promise_registry import PROMISES, describe_promises
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupCount", "Release"]
 
 LISTED = 8  # columns of a warning
+MEASURED = ("diversity", "entropy", "recursive", "closeness")  # what has a place of its own in the summary
 
 
 class GroupCount(NamedTuple):
@@ -136,7 +137,7 @@ class Release:
         return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
 
     def published(self) -> Release:
-        """Return the release with losses as they may be published beside its table (`shoal.core.dominance`)."""
+        """Return the release with losses as they may be published beside its table (`shoal.promises.dominance`)."""
         told = may_be_published(self.loss, self.group_loss)
         withheld = withheld_columns(self.column_loss, self.column_group_loss, total=told)
         return replace(
@@ -199,14 +200,14 @@ class Release:
 
     def _asked(self, name: Name) -> list[str]:
         """Return what was asked of a confidential column."""
-        given = {parameter: self.parameters[parameter] for parameter in PROMISES}
+        given = {parameter: self.parameters.get(parameter) for parameter in PROMISES}
         asked = {key: value.get(name) if isinstance(value, Mapping) else value for key, value in given.items()}
         return [f"{parameter} {value}" for parameter, value in asked.items() if value is not None]
 
     @property
     def promise(self) -> str:
         """What was promised of confidential columns, in a few words; empty for nothing."""
-        return describe_promises(*(self.parameters[parameter] for parameter in PROMISES))
+        return describe_promises({name: self.parameters.get(name) for name in PROMISES})
 
     @property
     def k(self) -> int:
@@ -364,4 +365,7 @@ def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
 def _reached(found: Mapping[str, float]) -> str:
     """Say what groups reach in a confidential column."""
     ratio = f", ratio at most {found['recursive']:.3g}" if "recursive" in found else ""
-    return f"l ≥ {found['diversity']:.0f}, by entropy {found['entropy']:.2f}{ratio}, t ≤ {found['closeness']:.4f}"
+    other = "".join(f", {name} {value:.4g}" for name, value in found.items() if name not in MEASURED)
+    return (
+        f"l ≥ {found['diversity']:.0f}, by entropy {found['entropy']:.2f}{ratio}, t ≤ {found['closeness']:.4f}{other}"
+    )

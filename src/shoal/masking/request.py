@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, replace
 from functools import cached_property
 from numbers import Number
 from pathlib import Path
@@ -19,16 +19,26 @@ from shoal.algorithms.registry import ALL_METHODS, AUTO, choose, find, options_f
 from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter, setting
-from shoal.core.parameters import COLUMNS, ESSENTIALS, LARGE, METHOD, MISSING_VALUES, OUTPUT, described
+from shoal.core.parameters import (
+    COLUMNS,
+    ESSENTIALS,
+    LARGE,
+    METHOD,
+    MISSING_VALUES,
+    OUTPUT,
+    described,
+    described_by,
+    parameters_of,
+)
 from shoal.core.parameters import CSV as CSV_FILES
 from shoal.core.parameters import PROMISES as PROTECTION
 from shoal.masking.request_rules import check_method, check_together
-from shoal.models.column_models import PROMISES, plain_promise, read_promise
+from shoal.promises.promise import GroupPromise
+from shoal.promises.promise_registry import PROMISES, plain_promise, promise_parameters, read_promise
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from shoal.models.model import Model
     from shoal.tables.columns import Codes, Name
 
 __all__ = [
@@ -48,8 +58,18 @@ ENGINES = ("memory", "local", "dask", "spark")
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 
 
+class _RequestType(type):
+    """Makes a request from parameters, among them those of promises by their own names."""
+
+    def __call__(cls, *positional: Any, **values: Any) -> Any:
+        promises = dict(values.pop("promises", {}))
+        promises |= {name: values.pop(name) for name in PROMISES if name in values}
+        promises = {name: promise for name, promise in promises.items() if promise is not None}
+        return super().__call__(*positional, promises=promises, **values)
+
+
 @dataclass(frozen=True)
-class MaskRequest:
+class MaskRequest(metaclass=_RequestType):
     """A request to mask a table; refused when it is made if a parameter breaks its rule.
 
     Examples
@@ -159,28 +179,7 @@ class MaskRequest:
         typed=list,
         stored=(list, NoneType),
     )
-    diversity: Any = described(
-        None,
-        f"""l-diversity of the columns in {parameter("confidential")}: at least this many distinct values per group.
-        Also ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c), or ``COLUMN=3,COLUMN=entropy:2`` per
-        column.""",
-        "--diversity",
-        panel=PROTECTION,
-        label="Diversity (l)",
-        python='Also ``shoal.Diversity(3, "entropy")``, or a mapping of columns.',
-        stored=(str, dict, NoneType),
-    )
-    closeness: Any = described(
-        None,
-        f"""t-closeness of the columns in {parameter("confidential")}: the greatest earth mover's distance, from 0 to 1,
-        between the values of a group and those of the whole released table; by rank for numbers, dates and ordinal
-        columns, total variation for others. Also ``COLUMN=0.2,COLUMN=0.3`` per column.""",
-        "--closeness",
-        panel=PROTECTION,
-        label="Closeness (t)",
-        python="Also a mapping of columns.",
-        stored=(str, dict, NoneType),
-    )
+    promises: Mapping[str, Any] = described_by(promise_parameters)
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = described(
         None,
         """Column of record weights: a group's value is then the weighted mean, so that weighted totals are kept.
@@ -458,41 +457,48 @@ class MaskRequest:
             if item.metadata["choices"] and not (value is None and item.default is None):
                 check_choice(item.name, value, tuple(item.metadata["choices"]))
         check_together(self)
-        self._read_models()
+        if self.promises and self.confidential is None:
+            raise InputError(
+                f"{parameter(next(iter(self.promises)))} requires confidential columns. Name them in "
+                f"{parameter('confidential')}."
+            )
+        for name in self.promises.keys() - PROMISES.keys():
+            raise InputError(f"Promise {name!r} is not registered.{closest(name, PROMISES)}")
+        promises = {name: read_promise(name, self.promises[name]) for name in PROMISES if name in self.promises}
+        object.__setattr__(self, "promises", promises)
 
-    def _read_models(self) -> None:
-        """Make models of what was given: of all confidential columns, or a mapping of some."""
-        for name in PROMISES:
-            given = getattr(self, name)
-            if given is None:
-                continue
-            if self.confidential is None:
-                raise InputError(
-                    f"{parameter(name)} requires confidential columns. Name them in {parameter('confidential')}."
-                )
-            object.__setattr__(self, name, read_promise(name, given))
+    if not TYPE_CHECKING:
 
-    def models(self) -> list[tuple[int, Model]]:
+        def __getattr__(self, name: str) -> Any:
+            """Return the value of the parameter of a promise; None if it is not promised."""
+            if name not in PROMISES:
+                raise AttributeError(f"MaskRequest has no parameter {name!r}.")
+            return self.promises.get(name)
+
+    @staticmethod
+    def parameters() -> tuple[Field[Any], ...]:
+        """Return the description of every parameter, in order, with those of all promises."""
+        return parameters_of(MaskRequest)
+
+    def models(self) -> list[tuple[int, GroupPromise]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
-        names, found = as_names(self.confidential), list[tuple[int, Any]]()
-        for promise in PROMISES:
-            given = getattr(self, promise)
-            if isinstance(given, Mapping):
-                for name in given:
-                    if name not in names:
-                        raise InputError(
-                            f"{parameter(promise)} names column {name!r}, which is not confidential."
-                            f"{closest(name, names)} Name it in {parameter('confidential')} too."
-                        )
-                found += [(names.index(name), model) for name, model in given.items()]
-            elif given is not None:
-                found += [(place, given) for place in range(len(names))]
-        return found
+        names, placed = as_names(self.confidential), list[tuple[int, Any]]()
+        for promise_name, promise in self.promises.items():
+            if not isinstance(promise, Mapping):
+                placed += [(place, promise) for place in range(len(names))]
+                continue
+            for name in promise:
+                if name not in names:
+                    raise InputError(
+                        f"{parameter(promise_name)} names column {name!r}, which is not confidential."
+                        f"{closest(name, names)} Name it in {parameter('confidential')} too."
+                    )
+            placed += [(names.index(name), one) for name, one in promise.items()]
+        return placed
 
     def searches(self, entry: Method) -> bool:
         """Whether it takes an effort to find what is asked for: by the method, or after it to keep a promise."""
-        promised = self.unit is not None or any(getattr(self, name) is not None for name in PROMISES)
-        return promised or entry.takes("effort")
+        return self.unit is not None or bool(self.promises) or entry.takes("effort")
 
     def settled(self, columns: Sequence[Name], nominal: Sequence[Name] = ()) -> MaskRequest:
         """Return the request with the method that compares these columns, and all its options.
@@ -591,7 +597,7 @@ class MaskRequest:
             "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "confidential": None if self.confidential is None else as_names(self.confidential),
-            **{name: plain_promise(getattr(self, name)) for name in PROMISES},
+            **{name: plain_promise(self.promises.get(name)) for name in PROMISES},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
@@ -617,4 +623,4 @@ def not_recorded(asked: Mapping[str, Any]) -> list[str]:
 
 def parameters() -> tuple[Field[Any], ...]:
     """Return the description of every parameter, in order."""
-    return fields(MaskRequest)
+    return MaskRequest.parameters()

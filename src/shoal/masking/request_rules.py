@@ -164,7 +164,7 @@ def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], n
             f"Method {entry.name!r} masks one column, got {len(columns)}: {listed(columns)}. Name one column, or use "
             "'individual-ranking' (each column on its own) or a multivariate method."
         )
-    if entry.confidential and request.closeness is None:
+    if entry.confidential and "closeness" not in request.promises:
         raise InputError(
             f"Method {entry.name!r} groups by a confidential column: it requires {parameter('confidential')} and "
             f"{parameter('closeness')}. Set them, or use another method."

@@ -27,7 +27,7 @@ from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Values, read_values
 from shoal.masking.parts import Cell, Columns, Joined, Moves, Own, Part, Spellings
 from shoal.masking.totals import whole_total
-from shoal.models.distinct_units import least_units, record_counters
+from shoal.promises.distinct_units import least_units, record_counters
 from shoal.tables.columns import Codes, Name, NewColumn, check_released
 from shoal.tables.csv_table import present_cells
 from shoal.tables.formulas import escape_formulas

@@ -56,7 +56,7 @@ def warm_up(request: MaskRequest, d: int) -> bool:
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
         if request.confidential is not None or request.unit is not None:
-            from shoal.models.rule_enforcement import rehearse_rules
+            from shoal.promises.rule_enforcement import rehearse_rules
 
             rehearse_rules()
         _, sent = deal_for_counting(0, {"words": words_of(X)}, (roots, ()), 2)

@@ -1,7 +1,18 @@
-"""The division of a privacy budget among the published columns.
+"""Privacy budgets: the shares of ε, and what (ε, δ) allows in zCDP.
 
 What is spent on disjoint columns adds up (sequential composition), so the shares sum to ε; what is spent on disjoint
 groups of records does not (parallel composition), so every group of a column has the column's whole share.
+
+A mechanism is ρ-zCDP (zero-concentrated differential privacy; M. Bun and T. Steinke, 2016) if its Rényi divergence of
+every order α > 1 between neighbouring tables is at most ρα. Then
+
+- mechanisms that are run one after the other, each knowing what came before, are (ρ₁ + ρ₂ + …)-zCDP together;
+- Gaussian noise of standard deviation σ on a vector that moves by at most Δ (Euclidean) is Δ²/(2σ²)-zCDP;
+- it is (ε, δ)-differentially private for every ε, with
+  δ = inf_{α>1} e^((α−1)(αρ−ε)) (1−1/α)^α / (α−1)
+  (C. Canonne, G. Kamath and T. Steinke, The discrete Gaussian for differential privacy, 2020, Proposition 12).
+
+The last bound holds for each α by itself, so an α that is not quite the best one errs on the safe side.
 """
 
 from __future__ import annotations
@@ -18,7 +29,17 @@ from shoal.core.types import Floats
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 
-__all__ = ["BUDGETS", "Budget", "check_epsilon", "split_budget"]
+__all__ = [
+    "BUDGETS",
+    "Budget",
+    "check_delta",
+    "check_epsilon",
+    "delta_of",
+    "gaussian_scale",
+    "guess_of",
+    "rho_of",
+    "split_budget",
+]
 
 Budget = Literal["sensitivity", "even"] | Mapping[Any, float]
 BUDGETS: tuple[str, ...] = ("sensitivity", "even")
@@ -46,18 +67,10 @@ def split_budget(
 ) -> Floats:
     """Share ε among columns; the shares sum to ε and never to more.
 
-    Parameters
-    ----------
-    epsilon
-        The whole budget.
-    rule
-        ``"sensitivity"``: in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get noise
-        of one scale. ``"even"``: the same for every set of columns that is grouped together, and within a set in
-        proportion to the width, which is the paper's noise for whole records. Or the share of each column.
-    names, width
-        The columns and the widths of their domains.
-    sets
-        The column numbers of each set that is grouped together.
+    Rule ``"sensitivity"`` shares in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get
+    noise of one scale. ``"even"`` gives every set of columns that is grouped together the same, and shares it within
+    the set in proportion to the width, which is the paper's noise for whole records. A mapping gives the share of each
+    column.
 
     Examples
     --------
@@ -102,3 +115,89 @@ def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Na
     if not math.isclose(total, epsilon, rel_tol=1e-9):
         raise InputError(f"{parameter('budget')} must sum to epsilon={epsilon:g}, but its shares sum to {total:g}.")
     return values * (epsilon / total)
+
+
+ROUNDING = 1e-9  # what float64 may lose of δ, kept as a reserve
+
+
+def check_delta(delta: object, n: int) -> float:
+    """Return δ as a float, or refuse it: a release of one record in the clear, chosen at random, has δ = 1/n.
+
+    Examples
+    --------
+    >>> check_delta(1e-6, 1000)
+    1e-06
+    """
+    rule = (
+        f"a number above 0 and below 1/n = {1 / n:.3g}, because a release of one whole record, chosen at random, has "
+        "1/n; for example 1e-9"
+    )
+    if delta is None:
+        raise InputError(f"Method 'marginals' requires {parameter('delta')}: {rule}.")
+    try:
+        value = float(delta)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = math.nan
+    if isinstance(delta, bool) or not 0 < value < 1 / n:
+        raise InputError(f"{parameter('delta')} must be {rule}, got {delta!r}.")
+    return value
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """Return a δ for which ρ-zCDP implies (ε, δ)-differential privacy.
+
+    Examples
+    --------
+    >>> 0 < delta_of(0.1, 2.0) < math.exp(-((2.0 - 0.1) ** 2) / 0.4)
+    True
+    """
+    low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
+    # The logarithm of the bound is convex in α: its slope changes sign once. Halved until float64 tells no more apart.
+    while low < (alpha := (low + high) / 2) < high:
+        slope = (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha)
+        low, high = (alpha, high) if slope < 0 else (low, alpha)
+    alpha = high
+    exponent = (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
+    return math.exp(min(exponent, 0.0))
+
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """Return the largest ρ for which ρ-zCDP implies (ε, δ)-differential privacy, rounded down.
+
+    Examples
+    --------
+    >>> rho = rho_of(1.0, 1e-6)
+    >>> delta_of(rho, 1.0) <= 1e-6 < delta_of(1.001 * rho, 1.0)
+    True
+    """
+    low, high = 0.0, epsilon + 1
+    while low < (rho := (low + high) / 2) < high:
+        low, high = (rho, high) if delta_of(rho, epsilon) * (1 + ROUNDING) <= delta else (low, rho)
+    return low
+
+
+def guess_of(rho: float, epsilon: float) -> float:
+    """Return how likely the best guess between two equally likely values of a record can be right, at most.
+
+    Whoever knows all other records and sees a ρ-zCDP release can tell two neighbouring tables apart with an advantage
+    of at most √(ρ/2) (Pinsker's inequality), and with no more than ε and its δ allow.
+
+    Examples
+    --------
+    >>> round(guess_of(0.02, 1.0), 2)
+    0.55
+    """
+    delta = delta_of(rho, epsilon)
+    allowed = (math.expm1(min(epsilon, 700.0)) + 2 * delta) / (math.exp(min(epsilon, 700.0)) + 1)
+    return (1 + min(math.sqrt(rho / 2), allowed, 1.0)) / 2
+
+
+def gaussian_scale(sensitivity: float, rho: float) -> float:
+    """Return the standard deviation of Gaussian noise that spends ρ.
+
+    Examples
+    --------
+    >>> gaussian_scale(2.0, 0.5)
+    2.0
+    """
+    return sensitivity / math.sqrt(2 * rho)

@@ -1,4 +1,4 @@
-"""The tree of columns that depend on each other most, chosen with noise.
+"""A tree of columns, each of which depends on its parent alone: chosen with noise, fitted to noisy counts, drawn from.
 
 R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest: a scalable and general approach to differentially
 private synthetic data (2021), called MST there: a maximum spanning tree by Kruskal's rounds, each of which chooses, by
@@ -8,20 +8,27 @@ The score of a pair is how far its counts are from those of independent columns,
 noise of the measurement to come and chance would make of it. The expected counts come from noisy histograms and are
 rounded, so a score is a whole number that moves by at most 2m when the m records of a unit change. O(n d² + d³) for n
 records and d columns.
+
+The probability of a record is that of its value in the root times, for every other column, that of its value given the
+parent's: counts of the pairs along the tree are all that is needed, and they are the marginals of the model if they
+agree in the columns that they share. The fit sees to that: the histograms of the columns are fixed first.
+
+The fit and the draw are computed from noisy counts and the public n: they cost no budget.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from shoal.core.types import Floats, Ints
-from shoal.privacy.marginals import count_pairs
-from shoal.privacy.noisy_maximum import noisy_largest
+from shoal.privacy.counts import count_pairs
+from shoal.privacy.noise import noisy_largest
 
-__all__ = ["choose_tree", "score_pairs"]
+__all__ = ["TreeModel", "choose_tree", "score_pairs", "spread", "tree_model", "with_sums"]
 
 Pair = tuple[int, int]
 
@@ -31,18 +38,8 @@ def choose_tree(
 ) -> list[Pair]:
     """Return the pairs of a spanning tree with great scores; all choices together spend ρ.
 
-    Parameters
-    ----------
-    scores
-        The score of each pair of columns.
-    columns
-        The number of columns.
-    contributions
-        How many records of a unit can change.
-    rho
-        The budget of the whole tree.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `contributions` is the number of records of a unit that can change. With `rng` the result is reproducible and not
+    private.
 
     Examples
     --------
@@ -66,14 +63,8 @@ def choose_tree(
 def score_pairs(codes: Ints, histograms: list[Floats], scale: float) -> dict[Pair, int]:
     """Return how far the counts of each pair of columns are from those of independent columns.
 
-    Parameters
-    ----------
-    codes
-        The codes of the records, ``(n, d)``.
-    histograms
-        The noisy histogram of each column, n records in each.
-    scale
-        The standard deviation of the noise that the counts of a pair are measured with.
+    `codes` has shape ``(n, d)``; each noisy histogram sums to n; `scale` is the standard deviation of the noise on
+    counts of pairs.
     """
     n = len(codes)
     scores = {}
@@ -83,3 +74,88 @@ def score_pairs(codes: Ints, histograms: list[Floats], scale: float) -> dict[Pai
         noise = math.floor(math.sqrt(2 / math.pi) * np.sqrt(scale**2 + expected).sum())
         scores[first, second] = int(np.abs(counts - expected).sum()) - noise
     return scores
+
+
+ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """A distribution of codes."""
+
+    # The first column, and the expected counts of its codes.
+    root: int
+    histogram: Floats
+    # The other columns, each after its parent: parent, child, and the expected counts of their codes, the parent's
+    # along the rows.
+    branches: tuple[tuple[int, int, Floats], ...]
+
+    def draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """Return n records in random order, as near to the expected counts as whole numbers can be."""
+        codes = np.empty((n, 1 + len(self.branches)), dtype=np.int64)
+        codes[:, self.root] = spread(self.histogram, n, rng)
+        for parent, child, counts in self.branches:
+            for code, row in enumerate(counts):
+                records = np.nonzero(codes[:, parent] == code)[0]
+                codes[records, child] = spread(row, len(records), rng)
+        return codes
+
+
+def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -> TreeModel:
+    """Return the model of fitted histograms and fitted counts of pairs, which must form a tree.
+
+    Examples
+    --------
+    >>> model = tree_model([np.array([1.0, 2.0])] * 2, {(0, 1): np.array([[1.0, 0.0], [0.0, 2.0]])})
+    >>> sorted(model.draw(3, np.random.default_rng(0)).tolist())
+    [[0, 0], [1, 1], [1, 1]]
+    """
+    reached, branches = [0], []
+    for parent in reached:  # grows while it is walked: breadth first
+        for (first, second), counts in pairs.items():
+            if parent in (first, second):
+                child = second if parent == first else first
+                if child not in reached:
+                    reached.append(child)
+                    branches.append((parent, child, counts if parent == first else counts.T))
+    return TreeModel(0, histograms[0], tuple(branches))
+
+
+def with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return counts of pairs brought to these sums of rows and columns, by factors of each row and column.
+
+    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A trace of independent columns is put in
+    first, because a row of zeros has no factor.
+
+    Examples
+    --------
+    >>> with_sums(np.array([[1.0, 1.0], [0.0, 2.0]]), np.array([4.0, 2.0]), np.array([2.0, 4.0])).round(3).tolist()
+    [[2.0, 2.0], [0.0, 2.0]]
+    """
+    fitted: Floats = (1 - TRACE) * counts + TRACE * np.outer(rows, columns) / rows.sum()
+    for _ in range(ROUNDS):
+        fitted = fitted * _factors(rows, fitted.sum(axis=1))[:, None]
+        fitted = fitted * _factors(columns, fitted.sum(axis=0))
+        if np.abs(fitted.sum(axis=1) - rows).max() <= NEAR * rows.sum():
+            break
+    return fitted
+
+
+def _factors(target: Floats, actual: Floats) -> Floats:
+    return np.divide(target, actual, out=np.zeros(len(target)), where=actual > 0)
+
+
+def spread(expected: Floats, n: int, rng: np.random.Generator) -> Ints:
+    """Return n codes in random order, each as often as expected up to rounding, which is at random and without bias.
+
+    Examples
+    --------
+    >>> sorted(spread(np.array([2.0, 0.0, 4.0]), 3, np.random.default_rng(0)).tolist())
+    [0, 2, 2]
+    """
+    total = expected.sum()
+    shares = expected / total if total > 0 else np.full(len(expected), 1 / len(expected))
+    ends = np.floor(np.cumsum(shares) * n + rng.random())
+    ends[-1] = n
+    counts = np.diff(np.minimum(ends, n), prepend=0).astype(np.int64)
+    return rng.permutation(np.repeat(np.arange(len(expected)), counts))

@@ -1,13 +1,16 @@
 """The domain of every published column: public knowledge, given by the user and not read from the data.
 
 The sensitivity of a column is the width of its domain, so a bound that follows the data tells about the data.
+Bins divide a domain, from public knowledge alone: equal parts of an interval, or the list of categories.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +21,7 @@ from shoal.core.types import Floats, Ints
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 
-__all__ = ["Bounds", "BoundsGiven", "read_bounds"]
+__all__ = ["Bounds", "BoundsGiven", "CategoryBins", "ColumnBins", "NumberBins", "WholeBins", "read_bounds"]
 
 # Within these limits the noise of any budget, and the squares and sums of squares behind it, are finite numbers.
 FARTHEST, NARROWEST = 1e100, 1e-100
@@ -53,15 +56,8 @@ class Bounds:
 def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
     """Check the given bounds, or take them from the data with a warning.
 
-    Parameters
-    ----------
-    bounds
-        ``{column: (lower, upper)}``; or ``"data"`` for 0 (the minimum, if it is below) to 1.5 times the maximum, as
-        in the paper's experiments.
-    names
-        The columns of X.
-    X
-        The values, looked at for ``"data"`` only.
+    ``"data"`` stands for 0 (the minimum, if it is below) to 1.5 times the maximum, as in the paper's experiments; X is
+    read for it only.
 
     Examples
     --------
@@ -134,3 +130,90 @@ def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
                 "bounds."
             )
     return Bounds(lower, upper, from_data=True)
+
+
+MOST = 2**53  # whole numbers up to here are exact as floats
+
+
+@dataclass(frozen=True)
+class NumberBins:
+    """Equal parts of an interval.
+
+    Examples
+    --------
+    >>> NumberBins(0.0, 10.0, 256).encode(np.array([0.0, 5.0, 10.0])).tolist()
+    [0, 128, 255]
+    """
+
+    lower: float
+    upper: float
+    size: int
+    ordered = True
+
+    def encode(self, values: Floats) -> Ints:
+        """Return the bin of each value."""
+        parts = np.floor((values - self.lower) / (self.upper - self.lower) * self.size)
+        return np.clip(parts, 0, self.size - 1).astype(np.int64)
+
+    def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
+        """Return a value of each bin, all values of a bin being equally likely."""
+        parts = (codes + rng.random(len(codes))) / self.size
+        return np.clip(self.lower + parts * (self.upper - self.lower), self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class WholeBins:
+    """Whole numbers of an interval, one in each bin if there are few, else equally many.
+
+    Examples
+    --------
+    >>> bins = WholeBins(-0.5, 3.0, 256)
+    >>> bins.size, bins.encode(np.array([0.0, 3.0, 9.0])).tolist()
+    (4, [0, 3, 3])
+    """
+
+    lower: float
+    upper: float
+    limit: int
+    ordered = True
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first number of each bin, and the one after the last."""
+        first = max(math.ceil(self.lower), -MOST)
+        numbers = min(math.floor(self.upper), MOST) - first + 1
+        size = min(self.limit, max(0, numbers))
+        return first + numbers * np.arange(size + 1) // max(1, size)
+
+    @property
+    def size(self) -> int:
+        """The number of bins; none where no whole number lies in the interval."""
+        return len(self.starts) - 1
+
+    def encode(self, values: Floats) -> Ints:
+        """Return the bin of each value."""
+        parts = np.searchsorted(self.starts, values, side="right") - 1
+        return np.clip(parts, 0, self.size - 1)
+
+    def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
+        """Return a number of each bin, all numbers of a bin being equally likely."""
+        return rng.integers(self.starts[codes], self.starts[codes + 1]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class CategoryBins:
+    """Categories, each a bin: they are coded already."""
+
+    size: int
+    ordered = False
+
+    def encode(self, values: Floats) -> Ints:
+        """Return the bin of each code."""
+        return np.clip(values, 0, self.size - 1).astype(np.int64)
+
+    def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
+        """Return the codes themselves."""
+        return codes.astype(np.float64)
+
+
+ColumnBins = NumberBins | WholeBins | CategoryBins

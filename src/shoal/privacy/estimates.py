@@ -65,16 +65,8 @@ class Estimates:
 def estimate_column(noisy: Floats, sizes: Ints, scale: float, *, ordered: bool) -> Estimates:
     """Return the estimates of a column from the noisy means of its groups.
 
-    Parameters
-    ----------
-    noisy
-        The noisy mean of each group, not truncated.
-    sizes
-        The sizes of the groups.
-    scale
-        The scale of the noise on the sum of a group.
-    ordered
-        Whether the groups lie in the order of the values, fixed beforehand.
+    The means are not truncated; `scale` is that of the noise on the sum of a group; `ordered` groups follow an order of
+    values that was fixed beforehand.
 
     Examples
     --------

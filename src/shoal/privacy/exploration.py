@@ -22,10 +22,9 @@ from shoal.core.errors import InputError, PrivateExplorationWarning
 from shoal.core.messages import count, parameter
 from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
+from shoal.privacy.confidential_table import ConfidentialTable, check_group_size, column_sets, prepare
 from shoal.privacy.domains import BoundsGiven
-from shoal.privacy.groups import Grouping, group_columns
-from shoal.privacy.laplace import check_grids
-from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
+from shoal.privacy.noise import check_grids
 from shoal.privacy.privacy_unit import Unit, budgets_of_records
 from shoal.privacy.publication_methods import (
     GIVEN,
@@ -34,6 +33,7 @@ from shoal.privacy.publication_methods import (
     PublicationMethod,
     find_publication_method,
 )
+from shoal.privacy.record_groups import ColumnGroups, group_columns
 from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target
@@ -223,7 +223,7 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
 
 
 def _worst_case(
-    prepared: Prepared,
+    prepared: ConfidentialTable,
     entry: PublicationMethod,
     budgets: Mapping[float, Floats],
     sets: Sequence[Sequence[int]],
@@ -257,14 +257,14 @@ def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -
 
 
 def _exact(
-    prepared: Prepared,
+    prepared: ConfidentialTable,
     entry: PublicationMethod,
     budgets: Mapping[float, Floats],
     sets: Sequence[Sequence[int]],
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
     """Yield for each ε the expected SSE of this table."""
-    groupings: list[Grouping] = []
+    groupings: list[ColumnGroups] = []
     averaging = 0.0
     for epsilon, shares in budgets.items():
         if entry.name == "optimal" or not groupings:
@@ -275,7 +275,7 @@ def _exact(
         yield epsilon, averaging + _noise(groupings, prepared.bounds.width, shares)
 
 
-def _shares(epsilon: float, budget: Budget, prepared: Prepared, numbers: Sequence[Sequence[int]]) -> Floats:
+def _shares(epsilon: float, budget: Budget, prepared: ConfidentialTable, numbers: Sequence[Sequence[int]]) -> Floats:
     """Return what each column has of ε for a record."""
     if not isinstance(budget, str):
         total = sum(check_epsilon(share, f"budget[{name!r}]") for name, share in budget.items())
@@ -285,7 +285,7 @@ def _shares(epsilon: float, budget: Budget, prepared: Prepared, numbers: Sequenc
     )
 
 
-def _noise(groupings: Sequence[Grouping], width: Floats, budgets: Floats) -> float:
+def _noise(groupings: Sequence[ColumnGroups], width: Floats, budgets: Floats) -> float:
     return sum(
         grouping.noise_error(grouping.noise_scale(float(width[j]), float(budgets[j])))
         for grouping in groupings

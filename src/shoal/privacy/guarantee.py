@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from shoal.privacy.accounting import guess_of
+from shoal.privacy.budgets import guess_of
 from shoal.privacy.privacy_unit import Unit
 from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.columns import Name
@@ -90,7 +90,7 @@ def factor(epsilon: float) -> str:
 
 
 def learnt(entry: PublicationMethod, epsilon: float, rho: float | None = None) -> str:
-    """Say what somebody can learn of a record who knows all others."""
+    """Describe what somebody can learn of a record who knows all others."""
     if rho is not None:
         return _LEARNT_FROM_COUNTS.format(guess=f"{math.ceil(100 * guess_of(rho, epsilon)) / 100:g}")
     return _LEARNT_OF_GROUPS if entry.definition == 3 else _LEARNT_WITHIN_EPSILON.format(factor=factor(epsilon))
@@ -155,7 +155,7 @@ def guarantee(
 
 
 def _shared(entry: PublicationMethod, epsilon: float, unit: Unit, *, counted: bool) -> str:
-    """Say how the records of a unit share its budget."""
+    """Describe how the records of a unit share its budget."""
     name, m = repr(str(unit.column)), unit.contributions
     noise = f"{m} times that of single records" if counted else f"that of ε/{m} = {epsilon / m:.6g} for each record"
     order = _TIED.format(unit=name) if entry.keeps_rows else ""

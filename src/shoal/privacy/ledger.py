@@ -250,7 +250,7 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def _is_sound(content: Any) -> bool:
-    """Say whether a file holds what a ledger holds: entries that are numbered, amounts that are amounts."""
+    """Return whether a file holds what a ledger holds: entries that are numbered, amounts that are amounts."""
     if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("entries"), list):
         return False
     entries = content["entries"]

@@ -13,11 +13,12 @@ from shoal.core.errors import FileError, InputError, ShoalError, VerificationErr
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.kinds.column import CATEGORY, FLOAT, Storage
+from shoal.privacy.confidential_table import ConfidentialTable
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
-from shoal.privacy.joint import draw_records
-from shoal.privacy.laplace import TAIL, noisy_means
+from shoal.privacy.noise import TAIL, noisy_means
 from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
+from shoal.privacy.synthesis import CountPlan, synthesise
 from shoal.tables.columns import Name, NewColumn, check_released
 from shoal.tables.csv_table import CsvTable
 from shoal.tables.files import read_back, write_table
@@ -43,9 +44,7 @@ def draw_noise(plan: PublicationPlan) -> NoisyColumns:
     """Draw all noise of a release; from here on nothing depends on the confidential values."""
     prepared = plan.prepared
     if plan.counting is not None:
-        drawn = draw_records(prepared, plan.counting, plan.rng)
-        _check_finite(drawn.values)
-        return NoisyColumns(drawn.values, drawn.codes, {}, drawn.tree)
+        return _synthetic_records(prepared, plan.counting, plan.rng)
     values, estimates = np.empty_like(prepared.X), {}
     for grouping in plan.groupings:
         for j in grouping.columns:
@@ -80,6 +79,19 @@ def draw_noise(plan: PublicationPlan) -> NoisyColumns:
     values = np.where(prepared.whole, np.rint(values), values)
     _check_finite(values)
     return NoisyColumns(*_arranged(plan, values, codes), estimates)
+
+
+def _synthetic_records(
+    prepared: ConfidentialTable, counting: CountPlan, rng: np.random.Generator | None
+) -> NoisyColumns:
+    """Measure counts and draw records from their model; (ε, δ) covers the result."""
+    records = np.column_stack([prepared.clipped, *(answer.codes for answer in prepared.answers)])
+    synthesis = synthesise(records, counting.bins, counting.spending, prepared.contributions, rng)
+    names, answers = prepared.published, synthesis.values[:, len(prepared.names) :]
+    values = synthesis.values[:, : len(prepared.names)]
+    _check_finite(values)
+    tree = tuple((names[first], names[second]) for first, second in synthesis.tree)
+    return NoisyColumns(values, [codes.astype(np.int64) for codes in answers.T], {}, tree)
 
 
 def _check_finite(values: Floats) -> None:

@@ -14,24 +14,26 @@ comparisons a node in practice, O(n) memory.
 Exactness: SSE is the sum of squares, which no partition changes, less sum²/size of every group. The sums and path
 lengths are kept in double-double, 32 digits; a comparison is made in float64 first, with a bound on its rounding
 error, and again in double-double where the bound does not decide. A large offset or a long column costs no digit.
+Double-double is from T. J. Dekker, A floating-point technique for extending the available precision (1971).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numba import types
 from numpy.typing import ArrayLike
 
 from shoal.algorithms.univariate import labels_of_path
-from shoal.core.compiler import kernel
+from shoal.core.compiler import intrinsic, kernel
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values
-from shoal.privacy._double_double import exact_quotient, exact_square, exact_sum
 
-__all__ = ["laplace_noise", "optimal_for_noise", "optimal_partition"]
+__all__ = ["exact_quotient", "exact_square", "exact_sum", "laplace_noise", "optimal_for_noise", "optimal_partition"]
 
 # Columns of the kernel's table: sum of the values so far and length of the shortest path, high and low parts.
 SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
@@ -44,20 +46,8 @@ NEWTON_STEPS = 4
 def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: int = 1) -> Ints:
     """Group the values of one column with the least expected SSE under any noise whose variance depends on the size.
 
-    Parameters
-    ----------
-    column
-        The values, finite.
-    variance
-        Gets the sizes 1 … n and returns the variance of the noise on the mean of such a group; size × variance must
-        be convex.
-    k
-        The least size of a group.
-
-    Returns
-    -------
-    labels
-        The group of each record.
+    `variance` gets the sizes 1 … n and returns the variance of the noise on the mean of such a group; size × variance
+    must be convex. k is the least size of a group.
 
     Examples
     --------
@@ -75,19 +65,8 @@ def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: 
 def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
     """Group the values of one column with the least sum of SSE and noise.
 
-    Parameters
-    ----------
-    column
-        The values.
-    noise
-        ``noise[m]`` is what the noise of a group of m records adds, m × variance; convex in m, ``n + 1`` long.
-    k
-        The least size of a group.
-
-    Returns
-    -------
-    labels
-        The group of each record.
+    ``noise[m]`` is what the noise of a group of m records adds, m × variance: convex in m, ``n + 1`` long. k is the
+    least size of a group.
 
     Examples
     --------
@@ -254,3 +233,38 @@ def _first_better(table: Floats, noise: Floats, late: int, early: int, after: in
         else:
             j = (low + high + 1) // 2
     return high
+
+
+def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """Multiply and add with one rounding."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+# numba's annotations take an intrinsic for the function that types it.
+_fma: Any = intrinsic(_fused)
+
+
+@kernel(error_model="numpy")
+def exact_sum(a: float, b: float) -> tuple[float, float]:
+    """Return a + b and what rounding took off."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@kernel(error_model="numpy")
+def exact_square(a: float) -> tuple[float, float]:
+    """Return a² and what rounding took off."""
+    square = a * a
+    return square, _fma(a, a, -square)
+
+
+@kernel(error_model="numpy")
+def exact_quotient(a: float, b: float) -> tuple[float, float]:
+    """Return a / b and what it leaves over of a."""
+    quotient = a / b
+    return quotient, _fma(-quotient, b, a)

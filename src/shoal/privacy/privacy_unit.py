@@ -52,7 +52,7 @@ class Unit:
 
 
 def read_unit(unit: Name | None, contributions: object) -> Unit | None:
-    """Check what was said of units; None if ε is to protect single records.
+    """Check the unit and its contributions; return None if ε is to protect single records.
 
     Examples
     --------

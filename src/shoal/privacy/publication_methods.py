@@ -18,34 +18,21 @@ __all__ = ["DEFAULT", "GIVEN", "MARGINALS", "PUBLICATION_METHODS", "PublicationM
 
 @dataclass(frozen=True)
 class PublicationMethod:
-    """A method of publication.
+    """A method of publication."""
 
-    Parameters
-    ----------
-    name, paper, summary
-        What users type, what the paper calls it, what it does.
-    definition
-        The definition of the paper under which ε holds: 1 for the mechanism from raw table to released table, 3 for the
-        individuals behind a microaggregated table whose groups are taken as given.
-    joint
-        Whether columns are grouped together (Algorithm 1) or each on its own (Algorithm 2).
-    k
-        ``"needed"``; ``"chosen"`` from public figures if it is not given; ``"least"`` where it limits groups that the
-        method chooses itself; or ``"none"``.
-    keeps_rows
-        Whether records are released in the order of the input; if not, a row belongs to nobody.
-    groups
-        The method of `shoal.methods` that makes the groups, if it is one of them.
-    """
-
+    # What users type, what the paper calls it, what it does.
     name: str
     paper: str
     summary: str
+    # The definition of the paper under which ε holds: 1 for the mechanism from raw table to released table, 3 for the
+    # individuals behind a microaggregated table whose groups are taken as given.
     definition: Literal[1, 3]
-    joint: bool
+    joint: bool  # whether columns are grouped together (Algorithm 1) or each on its own (Algorithm 2)
+    # ``"needed"``; ``"chosen"`` from public figures if it is not given; ``"least"`` where it limits groups that the
+    # method chooses itself; or ``"none"``.
     k: Literal["needed", "chosen", "least", "none"]
-    keeps_rows: bool = True
-    groups: str | None = None
+    keeps_rows: bool = True  # whether records are released in the order of the input; if not, a row belongs to nobody
+    groups: str | None = None  # the method of `shoal.methods` that makes the groups, if it is one of them
 
     @property
     def takes_sizes(self) -> bool:

@@ -23,14 +23,15 @@ from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.masking.steps import unit_words
 from shoal.privacy.budgets import Budget, split_budget
-from shoal.privacy.groups import Grouping, group_columns
+from shoal.privacy.confidential_table import ConfidentialTable, check_group_size, column_sets
 from shoal.privacy.guarantee import guarantee
-from shoal.privacy.joint import Counting, plan_counting
-from shoal.privacy.laplace import check_grid, check_grids
-from shoal.privacy.preparing import Prepared, check_group_size, column_sets
+from shoal.privacy.noise import check_grid, check_grids
 from shoal.privacy.privacy_unit import budgets_of_records
 from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
+from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
+from shoal.privacy.record_groups import ColumnGroups, group_columns
+from shoal.privacy.synthesis import CountPlan, plan_counts
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 
@@ -43,40 +44,22 @@ CALLER = 6  # frames from a warning here to the caller of publish
 
 @dataclass(frozen=True)
 class PublicationPlan:
-    """The decisions made before a budget is spent.
+    """The decisions made before a budget is spent."""
 
-    Parameters
-    ----------
-    prepared, method, epsilon, k
-        The table, the method, the whole budget and the group size that was asked for.
-    shares
-        Each published column's share of ε.
-    budgets
-        What a single record may spend on each column: of numbers first, then of categories.
-    groupings
-        The groups of the columns of numbers.
-    unprotected
-        Columns that are released as they are.
-    truncate, monotone
-        Whether released numbers are brought into the domain, and into the order that sorted groups must have.
-    rng
-        The generator of an experiment, or None.
-    counting
-        How counts are measured, if records are drawn from a model of them.
-    """
-
-    prepared: Prepared
+    # The table, the method, the whole budget and the group size that was asked for.
+    prepared: ConfidentialTable
     method: PublicationMethod
     epsilon: float
     k: int | None
-    shares: Mapping[Name, float]
-    budgets: Floats
-    groupings: Sequence[Grouping]
-    unprotected: list[Name]
+    shares: Mapping[Name, float]  # each published column's share of ε
+    budgets: Floats  # what a single record may spend on each column: of numbers first, then of categories
+    groupings: Sequence[ColumnGroups]  # the groups of the columns of numbers
+    unprotected: list[Name]  # columns that are released as they are
+    # Whether released numbers are brought into the domain, and into the order that sorted groups must have.
     truncate: bool
     monotone: bool
-    rng: np.random.Generator | None
-    counting: Counting | None = None
+    rng: np.random.Generator | None  # the generator of an experiment, or None
+    counting: CountPlan | None = None  # how counts are measured, if records are drawn from a model of them
 
     @property
     def promise(self) -> str:
@@ -107,53 +90,42 @@ class PublicationPlan:
         return not self.method.keeps_rows and all(len(grouping.columns) == 1 for grouping in self.groupings)
 
 
-def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
-    prepared: Prepared,
-    method: PublicationMethod,
-    epsilon: float,
-    *,
-    k: int | None,
-    groups: Any,
-    budget: Budget,
-    sets: Sequence[Sequence[Name]] | None,
-    keep: Sequence[Name] | Name | None,
-    truncate: bool,
-    monotone: bool,
-    seed: int | None,
-    delta: float | None = None,
-) -> PublicationPlan:
-    """Check what was asked for against the table, share the budget and form the groups."""
-    group_labels = _groups(prepared, method, groups)
-    unprotected = _unprotected_columns(prepared, as_names(keep), method)
-    size = check_group_size(method, k, len(prepared.X), len(prepared.names))
-    numbers = column_sets(method, prepared.names, sets)
-    rng = _generator(seed)
+def make_plan(prepared: ConfidentialTable, request: PublishRequest) -> PublicationPlan:
+    """Check the request against the table, share the budget and form the groups."""
+    method, epsilon, truncate, monotone = request.entry, request.epsilon, request.truncate, request.monotone
+    group_labels = _groups(prepared, method, request.groups)
+    unprotected = _unprotected_columns(prepared, as_names(request.keep), method)
+    k = check_group_size(method, request.k, len(prepared.X), len(prepared.names))
+    sets = column_sets(method, prepared.names, request.sets)
+    rng = _generator(request.seed)
     if method is MARGINALS:
-        _check_counted(budget, truncate=truncate, monotone=monotone)
-        counting = plan_counting(prepared, epsilon, delta)
+        _check_counted(request)
+        counting = plan_counts(prepared, epsilon, request.delta)
         _warn(method, epsilon, {})
         return PublicationPlan(
-            prepared, method, epsilon, size, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
+            prepared, method, epsilon, k, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
         )
-    if delta is not None:
+    if request.delta is not None:
         raise InputError(f"{parameter('delta')} requires method 'marginals', got method {method.name!r}.")
-    shares = shares_of_columns(epsilon, budget, prepared, numbers)
+    shares = shares_of_columns(epsilon, request.budget, prepared, sets)
     budgets = budgets_of_records(shares, prepared.unit)
     check_grids(len(prepared.X), budgets, prepared.published)
     _check_answers(prepared, budgets)
-    groupings = group_columns(method, prepared.clipped, prepared.bounds, budgets, numbers, size, group_labels)
+    groupings = group_columns(method, prepared.clipped, prepared.bounds, budgets, sets, k, group_labels)
     for grouping in groupings:
         for j in grouping.columns:
             width = float(prepared.bounds.width[j]) if prepared.whole[j] else None
             check_grid(len(prepared.X), float(budgets[j]), grouping.touched, prepared.names[j], width)
     named_shares = dict(zip(prepared.published, shares.tolist(), strict=True))
-    _warn(method, epsilon, named_shares if isinstance(budget, str) else {})
+    _warn(method, epsilon, named_shares if isinstance(request.budget, str) else {})
     return PublicationPlan(
-        prepared, method, epsilon, size, named_shares, budgets, groupings, unprotected, truncate, monotone, rng
+        prepared, method, epsilon, k, named_shares, budgets, groupings, unprotected, truncate, monotone, rng
     )
 
 
-def shares_of_columns(epsilon: float, budget: Budget, prepared: Prepared, sets: Sequence[Sequence[int]]) -> Floats:
+def shares_of_columns(
+    epsilon: float, budget: Budget, prepared: ConfidentialTable, sets: Sequence[Sequence[int]]
+) -> Floats:
     """Return each published column's share of ε; a column of categories is a set of its own."""
     d, answers = len(prepared.names), len(prepared.answers)
     if answers and budget == "sensitivity":
@@ -194,21 +166,18 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
         )
 
 
-def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
+def _check_counted(request: PublishRequest) -> None:
     """Refuse what has no meaning where records are drawn from a model."""
-    for name, default, value in (
-        ("budget", "even", budget),
-        ("truncate", True, truncate),
-        ("monotone", True, monotone),
-    ):
-        if value is not default and value != default:
+    for name, default in (("budget", "even"), ("truncate", True), ("monotone", True)):
+        value = getattr(request, name)
+        if value != default:
             raise InputError(
                 f"{parameter(name)} cannot be combined with method 'marginals', which draws records inside their "
                 f"domain from counts of all columns, got {value!r}. Leave it out."
             )
 
 
-def _groups(prepared: Prepared, method: PublicationMethod, groups: Any) -> Ints | None:
+def _groups(prepared: ConfidentialTable, method: PublicationMethod, groups: Any) -> Ints | None:
     """Return the groups that were given, as an array or as a column of the table."""
     if (groups is None) == (method is GIVEN):
         raise InputError(
@@ -234,7 +203,7 @@ def _groups(prepared: Prepared, method: PublicationMethod, groups: Any) -> Ints 
     return canonical_labels(np.unique(values, return_inverse=True)[1])
 
 
-def _check_answers(prepared: Prepared, budgets: Floats) -> None:
+def _check_answers(prepared: ConfidentialTable, budgets: Floats) -> None:
     for answer, epsilon in zip(prepared.answers, budgets[len(prepared.names) :].tolist(), strict=True):
         if truth_probability(len(answer.categories), epsilon) <= 0:
             raise InputError(
@@ -256,7 +225,7 @@ def _generator(seed: object) -> np.random.Generator | None:
     return np.random.default_rng(int(seed))
 
 
-def _unprotected_columns(prepared: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
+def _unprotected_columns(prepared: ConfidentialTable, names: list[Name], method: PublicationMethod) -> list[Name]:
     """Return the columns that are released as they are, with a warning."""
     for name in names:
         check_name(name, prepared.table.names, "keep")

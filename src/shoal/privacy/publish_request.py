@@ -230,5 +230,5 @@ class PublishRequest:
 
     @property
     def csv(self) -> dict[str, str | None]:
-        """How a CSV file is written."""
+        """The format of a CSV file."""
         return {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "thousands")}

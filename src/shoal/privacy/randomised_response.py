@@ -28,7 +28,7 @@ LARGEST = 40.0  # of a budget: beyond it the truth is told but for once in 2^57 
 
 
 def truth_probability(categories: int, epsilon: float) -> float:
-    """Return how likely a record tells its category on purpose; by chance it may tell it too.
+    """Return the probability that a record reports its category on purpose; by chance it may report it too.
 
     Examples
     --------
@@ -39,18 +39,9 @@ def truth_probability(categories: int, epsilon: float) -> float:
 
 
 def randomise(codes: Ints, categories: int, epsilon: float, rng: np.random.Generator | None = None) -> Ints:
-    """Return the category that each record tells.
+    """Return the category that each record reports.
 
-    Parameters
-    ----------
-    codes
-        The category of each record, 0 … categories − 1.
-    categories
-        How many categories there are: public knowledge.
-    epsilon
-        The budget of this column.
-    rng
-        Draw from this generator instead of the system: reproducible and not private.
+    The number of categories is public knowledge. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -63,7 +54,7 @@ def randomise(codes: Ints, categories: int, epsilon: float, rng: np.random.Gener
 
 
 def estimate_shares(answers: Ints, categories: int, epsilon: float) -> tuple[Floats, float]:
-    """Return the share of each category, estimated without bias from what was told, and a bound on its standard error.
+    """Return the share of each category, estimated without bias, and a bound on its standard error.
 
     Examples
     --------

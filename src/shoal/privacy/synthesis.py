@@ -21,15 +21,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.privacy.accounting import gaussian_scale
-from shoal.privacy.bins import ColumnBins
-from shoal.privacy.dependence_tree import choose_tree, score_pairs
-from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
-from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
-from shoal.privacy.tree_model import spread, tree_model, with_sums
+from shoal.privacy.budgets import check_delta, gaussian_scale, rho_of
+from shoal.privacy.confidential_table import ConfidentialTable
+from shoal.privacy.counts import count, count_pairs, depth_of, fit_nested, measure, nearest, nest, sensitivity
+from shoal.privacy.dependence_tree import choose_tree, score_pairs, spread, tree_model, with_sums
+from shoal.privacy.domains import CategoryBins, ColumnBins, NumberBins, WholeBins
 
-__all__ = ["Spending", "Synthesis", "bins_of_numbers", "merge_bins", "share", "synthesise"]
+__all__ = [
+    "CountBudget",
+    "CountPlan",
+    "Synthesis",
+    "bins_of_numbers",
+    "merge_bins",
+    "plan_counts",
+    "share",
+    "synthesise",
+]
 
 # Of the budget: for histograms, for the choice of the tree; the rest is for pairs.
 HISTOGRAMS, TREE = 0.5, 0.1
@@ -37,32 +47,23 @@ FEWEST, MOST = 4, 32  # classes of a column
 SCORED = 6  # classes that the tree is chosen by: few, because errors of histograms look like dependence
 CHANCE = 4  # records: what chance adds to the noise of a pair of classes
 COARSEST, FINEST = 2**8, 2**14  # bins of a column of numbers
-ROUNDING = 1e-12  # what shares may exceed their sum by, kept as a reserve
+ROUNDING = 1e-12  # the reserve for sums of shares
+WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
 
 
 @dataclass(frozen=True)
-class Spending:
-    """The division of the budget, from public quantities alone.
+class CountBudget:
+    """The division of the budget, from public quantities alone."""
 
-    Parameters
-    ----------
-    rho
-        The whole budget (zCDP).
-    histogram_rho, tree_rho, pair_rho
-        What each histogram, the tree and each of its pairs have of it.
-    histogram_scales, pair_scale
-        The standard deviations of the noise on counts of each column and of pairs.
-    classes
-        Into how many classes the bins of a column are merged at most.
-    """
-
-    rho: float
+    rho: float  # the whole budget (zCDP)
+    # What each histogram, the tree and each of its pairs have of it.
     histogram_rho: float
     tree_rho: float
     pair_rho: float
+    # The standard deviations of the noise on counts of each column and of pairs.
     histogram_scales: tuple[float, ...]
     pair_scale: float
-    classes: int
+    classes: int  # into how many classes the bins of a column are merged at most
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,12 @@ def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int
     return min(FINEST, max(COARSEST, 1 << math.floor(4 * n / scale).bit_length()))
 
 
-def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> Spending:
+def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> CountBudget:
     """Share a budget among what is measured.
 
     Examples
     --------
-    >>> from shoal.privacy.bins import CategoryBins
+    >>> from shoal.privacy.domains import CategoryBins
     >>> spending = share(0.02, 1000, [CategoryBins(2), CategoryBins(3)], 1)
     >>> 2 * spending.histogram_rho + spending.pair_rho <= 0.02
     True
@@ -104,31 +105,25 @@ def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) ->
     pair_rho = rho * (1 - HISTOGRAMS - tree) / max(1, columns - 1)
     scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
     if columns == 1:
-        return Spending(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
+        return CountBudget(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
     # A pair of classes is to hold about as many records as one count of it would have noise.
     once = gaussian_scale(sensitivity(1, contributions), pair_rho)
     classes = 2 ** round(math.log2(min(MOST, max(FEWEST, math.sqrt(n / (once + CHANCE))))))
     pair_scale = gaussian_scale(sensitivity(depth_of((classes, classes)), contributions), pair_rho)
-    return Spending(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
+    return CountBudget(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
 
 
 def synthesise(
-    values: Floats, bins: Sequence[ColumnBins], spending: Spending, contributions: int, rng: np.random.Generator | None
+    values: Floats,
+    bins: Sequence[ColumnBins],
+    spending: CountBudget,
+    contributions: int,
+    rng: np.random.Generator | None,
 ) -> Synthesis:
     """Draw as many records as there are from a model of the noisy marginals.
 
-    Parameters
-    ----------
-    values
-        The records, ``(n, d)``; categories as codes.
-    bins
-        The bins of each column.
-    spending
-        How the budget is spent.
-    contributions
-        How many records a unit has at most.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `values` has shape ``(n, d)``, with categories as codes; `contributions` is the greatest number of records of a
+    unit. With `rng` the result is reproducible and not private.
     """
     n = len(values)
     codes = np.column_stack([column.encode(values[:, j]) for j, column in enumerate(bins)])
@@ -220,3 +215,33 @@ def _histogram(
     noisy = measure([counts], contributions, rho, rng)[0].astype(np.float64)
     fitted: Floats = nearest(noisy[None], np.array([float(len(codes))]))[0]
     return fitted
+
+
+@dataclass(frozen=True)
+class CountPlan:
+    """The measurement of the counts of a joint release, from public figures alone."""
+
+    delta: float  # δ of the promise
+    bins: tuple[ColumnBins, ...]  # the bins of each column
+    spending: CountBudget  # how the budget is spent
+
+
+def plan_counts(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> CountPlan:
+    """Share a budget (ε, δ) among the counts of columns and pairs."""
+    n, columns = len(prepared.X), len(prepared.published)
+    delta = check_delta(delta, n)
+    rho = rho_of(epsilon, delta)
+    bins: list[ColumnBins] = []
+    if rho > 0:
+        limit = bins_of_numbers(rho, n, columns, prepared.contributions)
+        for lower, upper, integer in zip(prepared.bounds.lower, prepared.bounds.upper, prepared.whole, strict=True):
+            ends = float(lower), float(upper)
+            bins.append(WholeBins(*ends, limit) if integer else NumberBins(*ends, limit))
+        bins += [CategoryBins(len(answer.categories)) for answer in prepared.answers]
+        spending = share(rho, n, bins, prepared.contributions)
+    if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
+        raise InputError(
+            f"{parameter('epsilon')} and {parameter('delta')} leave a budget too small for counts, got {epsilon:g} and "
+            f"{delta:g}. Use larger ones or fewer columns."
+        )
+    return CountPlan(delta, tuple(bins), spending)

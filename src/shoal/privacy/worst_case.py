@@ -26,13 +26,9 @@ def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int
     Without `largest` some table reaches it, if the largest group has an even number of records. Where k divides n this
     is Proposition 8, for k = 1 Proposition 7.
 
-    Parameters
-    ----------
-    n, k, epsilon, width
-        Records, least records in a group, the budget of the column for a record, the width of its domain.
-    largest
-        The most records of groups that may reach from end to end of the domain; if not given, those of one group of k
-        records and the remainder. Use n for groups that do not hold neighbours of this column.
+    `epsilon` is the budget of the column for a record, `width` that of its domain, and `largest` the most records of
+    groups that may reach from end to end of the domain: by default those of one group of k records and the remainder,
+    and n for groups that do not hold neighbours of this column.
 
     Examples
     --------

@@ -59,21 +59,11 @@ MARKERS = "osD^vP*XphH8<>d"
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing and what it shows.
+    """A drawing and what it shows."""
 
-    Parameters
-    ----------
-    svg
-        The drawing, ready to stand in a page.
-    caption
-        What stands below it; may be empty.
-    wide
-        Whether it takes the page's whole width.
-    """
-
-    svg: str
-    caption: str = ""
-    wide: bool = True
+    svg: str  # the drawing, ready to stand in a page
+    caption: str = ""  # what stands below it; may be empty
+    wide: bool = True  # whether it takes the page's whole width
 
 
 def distribution(name: str, bins: Bins, records: int) -> Figure:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.algorithms.registry import ALL_METHODS
-from shoal.assessment.assess import assess_arrays, secret_codes
 from shoal.assessment.assessment import Assessment
+from shoal.assessment.measurement import assess_arrays, secret_codes
 from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
@@ -28,7 +28,7 @@ from shoal.masking.manifest import as_json, described, versions
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.masking.request import not_recorded
-from shoal.report import analyses, sections
+from shoal.report import sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
     AVERAGES,
@@ -61,31 +61,17 @@ NOT_ALIKE = ("none", "of the whole records is promised to look like another")
 
 @dataclass(frozen=True)
 class Page:
-    """A report.
+    """A report."""
 
-    Parameters
-    ----------
-    title, subtitle
-        What it is about.
-    tiles
-        Key figures: the figure, and what it is.
-    summary
-        Paragraphs that say it all to a reader in a hurry: what each is about, and the text.
-    notes
-        What a reader must know besides.
-    sections
-        The rest.
-    warnings
-        What a reader must know before anything else.
-    """
-
+    # What it is about.
     title: str
     subtitle: str
-    tiles: Sequence[tuple[str, str]]
+    tiles: Sequence[tuple[str, str]]  # key figures: the figure, and what it is
+    # Paragraphs that say it all to a reader in a hurry: what each is about, and the text.
     summary: Sequence[tuple[str, str]]
-    sections: Sequence[Section]
-    notes: Sequence[str] = ()
-    warnings: Sequence[str] = ()
+    sections: Sequence[Section]  # the rest
+    notes: Sequence[str] = ()  # what a reader must know besides
+    warnings: Sequence[str] = ()  # what a reader must know before anything else
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
@@ -149,7 +135,7 @@ class _Figures(NamedTuple):
 
 
 def _measured(release: Release, published: Release, original: Any, comparison: Comparison | None) -> _Figures:
-    """Measure a release against its original; no value of the original is told, nor what one group makes up."""
+    """Measure a release against its original; show no value of the original, and no figure that one group makes up."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
@@ -188,7 +174,7 @@ def _comparison_sections(release: Release, comparison: Comparison) -> list[Secti
 
 
 def _unmeasured(release: Release) -> _Figures:
-    """Tell what is known without the original."""
+    """Describe a release without its original."""
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + (
@@ -222,8 +208,8 @@ def assessment_page(assessment: Assessment) -> Page:
         Section("Columns before and after", [], tables=sections.columns_tables(utility)),
         sections.losses(utility) if assessment.paired else None,
         sections.relations(utility),
-        analyses.regressions(utility.model),
-        analyses.frequencies(utility.tables),
+        sections.regressions(utility.model),
+        sections.frequencies(utility.tables),
         sections.risks(risk),
     ]
     losses = {column.name: column.loss for column in utility.columns}
@@ -323,13 +309,13 @@ def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
 
 
 def _linked(risk: Risk) -> list[tuple[str, str]]:
-    """Tell how many records an intruder links, if that was measured."""
+    """Return the tile of records that an intruder links, if that was measured."""
     label = "linked rightly by an intruder who has the originals"
     return [] if risk.linkage is None else [(percent(risk.linkage.share), label)]
 
 
 def _smallest_group_tile(release: Release, records: int) -> tuple[str, str]:
-    """Tell how many records, or units, look alike."""
+    """Return the tile of the smallest group, in records or units."""
     unit = release.parameters["unit"]
     if not release.anonymous:
         return NOT_ALIKE

@@ -21,25 +21,16 @@ SHOWN_VALUES = 6
 
 @dataclass(frozen=True)
 class Bins:
-    """Counts before and after over common bins.
+    """Counts before and after over common bins."""
 
-    Parameters
-    ----------
-    edges
-        The inner edges, one fewer than bins: the first bin lies below the first edge, the last above the last.
-    before, after
-        The number of records in each bin.
-    unit
-        Values are shown on the scale asinh(value / unit) if this is positive (skewed columns), else as they are.
-    step
-        The width of a bin before any were merged, on that scale.
-    """
-
+    # The inner edges, one fewer than bins: the first bin lies below the first edge, the last above the last.
     edges: Floats
+    # The number of records in each bin.
     before: Ints
     after: Ints
+    # Values are shown on the scale asinh(value / unit) if this is positive (skewed columns), else as they are.
     unit: float
-    step: float
+    step: float  # the width of a bin before any were merged, on that scale
 
 
 def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:

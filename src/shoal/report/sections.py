@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.assessment.assessment import percent, plain
+from shoal.assessment.assessment import FREQUENCIES, frequency_rows, percent, plain
+from shoal.assessment.frequencies import TableChange
+from shoal.assessment.regressions import Coefficient
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
-from shoal.core.dominance import is_published
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.kinds.kind import Embedding
+from shoal.promises.dominance import is_published
 from shoal.report.figures import (
     Figure,
     bars,
@@ -37,11 +39,13 @@ __all__ = [
     "columns",
     "columns_tables",
     "details",
+    "frequencies",
     "groups",
     "losses",
     "losses_table",
     "moved",
     "prices",
+    "regressions",
     "relations",
     "risk_utility",
     "risks",
@@ -74,29 +78,18 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page.
+    """A part of a page."""
 
-    Parameters
-    ----------
-    title
-        Its heading.
-    text
-        Paragraphs.
-    figures, tables
-        What they are about.
-    code
-        Blocks of text to copy: what it is, the text.
-    """
-
-    title: str
-    text: Sequence[str]
+    title: str  # its heading
+    text: Sequence[str]  # paragraphs
+    # What they are about.
     figures: Sequence[Figure] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[tuple[str, str]] = ()
+    code: Sequence[tuple[str, str]] = ()  # blocks of text to copy: what it is, the text
 
 
 def groups(sizes: Ints, k: int) -> Section:
-    """Tell how large the groups are."""
+    """Show the sizes of the groups."""
     mean = float(sizes.mean())
     text = (
         f"Each bar counts the groups of one size. No group has fewer than {k} records; the mean is {mean:.1f}. "
@@ -141,7 +134,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
 
 
 def columns_tables(utility: Utility) -> list[PageTable]:
-    """Tell what became of every column, in numbers: one table of those of numbers, one of those of categories."""
+    """Show the change of every column in two tables, of numbers and of categories."""
     tables = [_numbers_table(utility), _categories_table(utility)]
     return [table for table in tables if table.rows]
 
@@ -210,7 +203,7 @@ def losses(utility: Utility) -> Section:
 
 
 def losses_table(losses: Mapping[Name, float]) -> Section:
-    """Tell what every column loses, in numbers."""
+    """Show the loss of every column in a table."""
     rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
     if not all(map(is_published, losses.values())):
@@ -326,7 +319,7 @@ def prices(priced: Sequence[Price]) -> Section | None:
 
 
 def _price_text(price: Price) -> str:
-    """Say what a promise costs a method."""
+    """Describe what a promise costs a method."""
     sign = "l" if price.parameter == "diversity" else "t"
     losses = [f"{for_people(loss, 3)} % at {sign} = {value:g}" for value, loss in price.losses]
     without = [] if price.without is None else [f"{for_people(price.without, 3)} % without"]
@@ -334,7 +327,7 @@ def _price_text(price: Price) -> str:
 
 
 def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
-    """List the groups whose records moved farthest, by group number; how far would tell their values."""
+    """List the groups whose records moved farthest, by group number; the distance would reveal their values."""
     squares = np.nansum(np.square(W - Z), axis=1)
     sizes = group_sizes(labels)
     sums = np.bincount(labels, squares)
@@ -372,3 +365,36 @@ def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, s
 def _lost(loss: float) -> str:
     """Write a loss as it is published."""
     return f"{for_people(loss, 3)} %" if is_published(loss) else lost_share(loss)
+
+
+def regressions(coefficients: Sequence[Coefficient]) -> Section | None:
+    """Show the coefficients that the masked table gives, and whether they could be those of the original."""
+    if not coefficients:
+        return None
+    text = (
+        "Fitted to the masked table; whether that lies in the 95 % interval of the fit to the original; and how much "
+        "the two intervals share (100 %: they are equal)."
+    )
+    head = ["coefficient", "masked", "within 95 %", "overlap"]
+    tables = []
+    for model in dict.fromkeys(c.model for c in coefficients):
+        of_model = [c for c in coefficients if c.model == model]
+        rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no", _overlap(c)] for c in of_model]
+        tables.append(PageTable(head, rows, note=model))
+    return Section("Regression", [text], tables=tables)
+
+
+def _overlap(coefficient: Coefficient) -> str:
+    return "–" if np.isnan(coefficient.overlap) else f"{100 * coefficient.overlap:.0f} %"
+
+
+def frequencies(tables: Sequence[TableChange]) -> Section | None:
+    """Show how far the chosen frequency tables moved, without any count."""
+    if not tables:
+        return None
+    text = (
+        "How many cells a table has, how many of them no masked record is in any more, the least share of records that "
+        "would have to move to turn the table before into the one after (total variation), and the Hellinger distance "
+        "(0 is best, 1 worst). Columns of many numbers are counted in classes, by the deciles of the original."
+    )
+    return Section("Frequency tables", [text], tables=[PageTable(FREQUENCIES, frequency_rows(tables))])

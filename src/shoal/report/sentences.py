@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
-from shoal.core.dominance import is_published
 from shoal.core.messages import agreeing, count
 from shoal.kinds.registry import KINDS, TIMES
 from shoal.masking.release import Release
+from shoal.promises.dominance import is_published
 from shoal.report import sections
 from shoal.report.withheld_figures import lost_share
 from shoal.tables.columns import Name
@@ -46,13 +46,13 @@ def kept_share(loss: float) -> str:
 
 
 def unavoidable(release: Release) -> str:
-    """Tell what is proven to be lost by any groups, rounded down."""
+    """Describe the loss that any groups are proven to have, rounded down."""
     bound = release.bound or 0.0
     return f" Any groups that keep what is promised here lose at least {bound:.1f} %: that is proven." if bound else ""
 
 
 def unprotected(release: Release) -> tuple[str, str]:
-    """Tell what the release does not protect."""
+    """Describe what the release does not protect."""
     are = agreeing(len(release.left), "is", "are")
     text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
     text += uniqueness_text(release.uniques, release.records)
@@ -69,14 +69,14 @@ def unprotected(release: Release) -> tuple[str, str]:
 
 
 def uniqueness_text(uniques: int, records: int) -> str:
-    """Tell how many records are unique over all columns."""
+    """Describe how many records are unique over all columns."""
     end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
     are = agreeing(uniques, "is", "are")
     return f"Over all that is released, {uniques:,} of {count(records, 'record')} {are} unique{end}"
 
 
 def procedure_text(release: Release) -> str:
-    """Tell what was done to the table."""
+    """Describe what was done to the table."""
     by = release.parameters["by"]
     within = f", within each {together(by)}," if by else ""
     aggregate = representative_text(release)
@@ -93,7 +93,7 @@ def procedure_text(release: Release) -> str:
 
 
 def other_changes_text(release: Release) -> str:
-    """Tell what else was done to the table."""
+    """Describe the other steps."""
     parameters = release.parameters
     dropped = parameters["identifiers"]
     text = f"{together(dropped)} {agreeing(len(dropped), 'was', 'were')} left out. " if dropped else ""
@@ -104,7 +104,7 @@ def other_changes_text(release: Release) -> str:
 
 
 def representative_text(release: Release) -> str:
-    """Tell what is released for a group, by the kinds of its columns."""
+    """Describe what is released for a group, by the kinds of its columns."""
     weighted = "weighted " if release.parameters["weights"] is not None else ""
     aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
     if not kinds or aggregate == "medoid":
@@ -117,7 +117,7 @@ def representative_text(release: Release) -> str:
 
 
 def safety_text(release: Release, assessment: Assessment) -> str:
-    """Tell what was counted again, and what an intruder finds."""
+    """Describe the recount, and what an intruder finds."""
     risk = assessment.risk
     if not release.anonymous:
         return (
@@ -128,7 +128,7 @@ def safety_text(release: Release, assessment: Assessment) -> str:
 
 
 def risk_text(risk: Risk) -> str:
-    """Tell how many records were unique, and how many an intruder could link."""
+    """Describe how many records were unique, and how many an intruder could link."""
     text = f"before, {percent(risk.uniqueness.before)} of the records were unique in these columns."
     if risk.linkage is None:
         return f"{text} How many of them an intruder who holds the original values could link was not measured."
@@ -140,7 +140,7 @@ def risk_text(risk: Risk) -> str:
 
 
 def usefulness_text(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
-    """Tell what is lost, and where most."""
+    """Describe the loss, and the columns that lose most."""
     text = loss_text(loss, losses)
     if loss > 100:
         text += (
@@ -150,7 +150,7 @@ def usefulness_text(loss: float, losses: Mapping[Name, float], utility: Utility)
 
 
 def loss_text(loss: float, losses: Mapping[Name, float]) -> str:
-    """Tell what is lost, of losses as they are published."""
+    """Describe losses as they are published."""
     share = f"{kept_share(loss)} of the information (the variance between records)"
     text = f"{share} is kept, {lost_share(loss)} is lost. "
     worst = max(losses, key=lambda name: losses[name])
@@ -160,7 +160,7 @@ def loss_text(loss: float, losses: Mapping[Name, float]) -> str:
 
 
 def relations_changed(utility: Utility) -> str:
-    """Tell what became of relations between columns."""
+    """Describe the change of relations between columns."""
     text = ""
     for measure, changes in (
         ("correlation", utility.correlation_changes()),
@@ -191,7 +191,7 @@ def either(texts: Sequence[str]) -> str:
 
 
 def together(names: Sequence[object]) -> str:
-    """Join names by and; of very many, tell the number."""
+    """Join names by and; of very many, give the number."""
     if len(names) > 8:
         return f"{len(names)} columns"
     texts = [str(name) for name in names]

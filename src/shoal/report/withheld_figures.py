@@ -1,4 +1,4 @@
-"""Figures that a public page withholds because one small group makes them up (`shoal.core.dominance`).
+"""Figures that a public page withholds because one small group makes them up (`shoal.promises.dominance`).
 
 It is decided once for every column, by its loss. Sums of absolute deviations are spread over more groups than sums of
 squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,
@@ -18,12 +18,12 @@ import numpy as np
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.statistics import Pair
 from shoal.assessment.utility import CategoryChange, ColumnChange
-from shoal.core.dominance import LIMITS, is_published, may_be_published
 from shoal.core.measures import squared_errors
 from shoal.core.types import Floats, Ints
 from shoal.masking.bucket import largest_errors
 from shoal.masking.numbers import Numbers
 from shoal.masking.release import Release
+from shoal.promises.dominance import LIMITS, is_published, may_be_published
 from shoal.tables.columns import Name
 
 __all__ = ["IN_HOUSE", "WITHHELD", "as_published", "dominated_spreads", "lost_share", "published_result"]
@@ -49,7 +49,7 @@ def lost_share(loss: float) -> str:
 
 
 def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
-    """Return the columns whose weighted standard deviation must not be told: one small group makes up its change."""
+    """Return the columns whose weighted standard deviation is withheld: one small group makes up its change."""
     if before.weights is None:
         return set()
     roots = np.sqrt(before.weights / before.weights.max())[:, None]
@@ -61,7 +61,7 @@ def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
 
 
 def as_published(assessment: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
-    """Return an assessment without what must not be told, by the published losses of the columns.
+    """Return an assessment without its withheld figures, by the published losses of the columns.
 
     `spreads` are the columns whose standard deviation must not be told either.
     """
@@ -98,7 +98,7 @@ def _without(before: Any, hidden: Any) -> Any:
 
 
 def published_result(result: Mapping[str, Any], release: Release, published: Release) -> dict[str, Any]:
-    """Return the result in a manifest as a page shows it: what is not told is null."""
+    """Return the result in a manifest as a page shows it: withheld figures are null."""
 
     def if_published(loss: float) -> float | None:
         return loss if is_published(loss) else None

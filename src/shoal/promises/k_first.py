@@ -19,9 +19,9 @@ from shoal.core.measures import canonical_labels
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.models.closeness_first import next_start
-from shoal.models.model_registry import measure
-from shoal.models.rules import Rules
+from shoal.promises.closeness_first import next_start
+from shoal.promises.promise import Rules
+from shoal.promises.rules import measure
 
 __all__ = ["k_first"]
 
@@ -29,23 +29,17 @@ __all__ = ["k_first"]
 def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     """Return the group of each record.
 
-    Parameters
-    ----------
-    records, k
-        Standardised records, and the least group size.
-    rules
-        What groups must keep: closeness in the paper, any rule here.
-    state
-        See `shoal.core.progress`.
+    `records` are standardised. The rules are of closeness in the paper, of any promise here.
 
     Examples
     --------
     >>> from shoal.core.progress import fresh_state
-    >>> from shoal.models.model import ConfidentialColumn
-    >>> from shoal.models.model_registry import make_rules, read_model
+    >>> from shoal.promises.diversity import Diversity
+    >>> from shoal.promises.promise import ConfidentialColumn
+    >>> from shoal.promises.rules import make_rules
     >>> records = np.array([[0.0], [0.1], [9.0], [9.1]])
     >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=False)
-    >>> k_first(records, 2, make_rules([column], [(0, read_model("diversity", 2))], 4), state=fresh_state()).tolist()
+    >>> k_first(records, 2, make_rules([column], [(0, Diversity(2))], 4), state=fresh_state()).tolist()
     [0, 1, 1, 0]
     """
     return canonical_labels(_merge_worst(records, _groups(records, k, rules, state), rules, state))

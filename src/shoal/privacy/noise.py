@@ -1,4 +1,7 @@
-"""The noise: one draw for each group and column from OpenDP's Laplace measurement over integers.
+"""The noise, from OpenDP: integers in, integers out, exact arithmetic, system randomness.
+
+Sums of groups get discrete Laplace noise, counts discrete Gaussian noise, and scores Gumbel noise, whose greatest score
+is the choice of the exponential mechanism.
 
 Naive floating-point Laplace noise leaks the value in its low bits (Mironov 2012), and a sum of floats is more
 sensitive than the theory says. So nothing here is done in floats before the noise is on: the clipped values become
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,8 +28,17 @@ from shoal.core.errors import InputError, VerificationError
 from shoal.core.messages import parameter
 from shoal.core.progress import spread
 from shoal.core.types import Floats, Ints
+from shoal.privacy.budgets import gaussian_scale
 
-__all__ = ["check_grid", "check_grids", "check_library", "noisy_means"]
+__all__ = [
+    "check_grid",
+    "check_grids",
+    "check_library",
+    "noisy_counts",
+    "noisy_largest",
+    "noisy_means",
+    "within_budget",
+]
 
 FINEST, COARSEST = 40, 20
 # A draw beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
@@ -50,24 +62,8 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
 ) -> Floats:
     """Return the noisy mean of each group of one column.
 
-    Parameters
-    ----------
-    values
-        The values, inside the domain.
-    labels, sizes
-        The group of each record, and the number of records of each group.
-    lower, upper
-        The domain.
-    epsilon
-        The budget of this column.
-    touched
-        How many Δ the sums of all groups can change together when one record changes.
-    integer
-        Whether values and bounds are integers: then sums of integers get the noise, and no grid is laid.
-    truncate
-        Whether means are brought into the domain.
-    rng
-        Draw from this generator instead of OpenDP: reproducible and not private.
+    `touched` is how many Δ the sums of all groups can change together when one record changes. For integers the noise
+    is added to exact sums, without a grid. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -142,3 +138,68 @@ def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
 def _draw_again(sums: Ints, sensitivity: int, epsilon: float, rng: np.random.Generator) -> Floats:
     noise: Floats = np.rint(rng.laplace(scale=sensitivity / epsilon, size=len(sums)))
     return sums + noise
+
+
+def noisy_counts(counts: Ints, sensitivity: float, rho: float, rng: np.random.Generator | None = None) -> Ints:
+    """Return counts with noise that spends ρ (zCDP).
+
+    `sensitivity` is the greatest Euclidean distance between the counts of neighbouring tables; ρ is spent on the whole
+    vector. With `rng` the result is reproducible and not private.
+
+    Examples
+    --------
+    >>> noisy_counts(np.array([3, 5]), math.sqrt(2), 1e6).tolist()
+    [3, 5]
+    """
+    scale = gaussian_scale(sensitivity, rho)
+    if rng is not None:
+        return counts + np.rint(rng.normal(scale=scale, size=len(counts))).astype(np.int64)
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
+    measurement = within_budget(lambda scale: make_gaussian(*space, scale=scale), sensitivity, rho, scale)
+    return np.asarray(measurement(counts), dtype=np.int64)
+
+
+def within_budget(make: Callable[[float], Any], sensitivity: float, rho: float, scale: float) -> Any:
+    """Return OpenDP's measurement of that scale, or of the next one for which its own map of the loss allows ρ."""
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    measurement = make(scale)
+    while measurement.map(sensitivity) > rho:
+        scale = math.nextafter(scale, math.inf)
+        measurement = make(scale)
+    return measurement
+
+
+def noisy_largest(scores: Ints, sensitivity: int, rho: float, rng: np.random.Generator | None = None) -> int:
+    """Return the number of a score that is likely to be the greatest; the choice spends ρ (zCDP).
+
+    Gumbel noise of scale s makes it the exponential mechanism with ε = 2·sensitivity/s, which is ε²/8-zCDP (its range
+    is bounded): the scale is that of Gaussian noise for the same ρ.
+
+    `sensitivity` is the greatest change of one score between neighbouring tables. With `rng` the result is reproducible
+    and not private.
+
+    Examples
+    --------
+    >>> noisy_largest(np.array([3, 50, 5]), 1, 1e6)
+    1
+    """
+    scale = gaussian_scale(sensitivity, rho)
+    if rng is not None:
+        return int(np.argmax(scores + rng.gumbel(scale=scale, size=len(scores))))
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+
+    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
+    measure = zero_concentrated_divergence()
+    measurement = within_budget(
+        lambda scale: make_noisy_max(*space, output_measure=measure, scale=scale), sensitivity, rho, scale
+    )
+    return int(measurement(scores))

@@ -26,12 +26,12 @@ from shoal.core.measures import canonical_labels, number_through, sse
 from shoal.core.progress import STOP, fresh_state, spread, within
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.neighbours import nearest
-from shoal.models.constrained_annealing import anneal_with_rules, room_of
-from shoal.models.group_merge import merge_groups
-from shoal.models.model import ConfidentialColumn
-from shoal.models.model_registry import KINDS, broken, make_rules, read_model, size_for
-from shoal.models.promises.closeness import Closeness, with_masses
-from shoal.models.rules import Rules
+from shoal.promises.closeness import Closeness, with_masses
+from shoal.promises.constrained_search import anneal_with_rules, room_of
+from shoal.promises.diversity import Diversity
+from shoal.promises.group_merge import merge_groups
+from shoal.promises.promise import ConfidentialColumn, Rules
+from shoal.promises.rules import KINDS, broken, make_rules, size_for
 
 __all__ = ["Search", "keep_rules", "rehearse_rules", "repair", "rules_of"]
 
@@ -72,20 +72,8 @@ def keep_rules(
 ) -> Ints:
     """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
 
-    Parameters
-    ----------
-    Z
-        Standardised records.
-    labels
-        The groups of a method.
-    cells
-        Of each cell: its records, and the columns that they do not miss.
-    k, rules
-        The least group size, and what groups must keep.
-    search
-        What decides the search.
-    threads
-        That work on cells; their number does not change the groups.
+    `labels` are the groups of a method; `cells` lists for each cell its records and the columns that are present in
+    them. The number of threads does not change the groups.
     """
 
     def enforce(cell: tuple[Ints, Ints]) -> Ints:
@@ -190,6 +178,6 @@ def rehearse_rules() -> None:
     """Load the kernels on a small table."""
     rows = np.arange(16)
     column = ConfidentialColumn(rows // 2 % 2, np.array([8, 8]), ordered=False)
-    rules = make_rules([column], [(0, read_model("diversity", 2))], 16)
+    rules = make_rules([column], [(0, Diversity(2))], 16)
     records = np.column_stack([rows, rows**2]).astype(np.float64)
     keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, Search(0, 1.0, fresh_state()))

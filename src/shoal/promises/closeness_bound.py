@@ -46,9 +46,9 @@ import numpy as np
 
 from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
-from shoal.models.model_registry import KINDS
-from shoal.models.promises.closeness import Closeness
-from shoal.models.rules import Rules
+from shoal.promises.closeness import Closeness
+from shoal.promises.promise import Rules
+from shoal.promises.rules import KINDS
 
 __all__ = ["Planes", "closeness_bound", "proven"]
 
@@ -82,19 +82,14 @@ class _Sums(NamedTuple):
 def closeness_bound(Z: Floats, rules: Rules) -> float:
     """Return a lower bound on the SSE of all partitions of which every group keeps the rules; 0 if nothing is proven.
 
-    Parameters
-    ----------
-    Z
-        The records of the whole table; of keys with missing cells (NaN) nothing is proven.
-    rules
-        What groups must keep: diversity is not used.
+    Z holds the whole table; with missing cells (NaN) nothing is proven. Rules of diversity are not used.
 
     Examples
     --------
     Keys that are the confidential values themselves, which all groups must have in equal shares:
 
-    >>> from shoal.models.model import ConfidentialColumn
-    >>> from shoal.models.model_registry import make_rules
+    >>> from shoal.promises.promise import ConfidentialColumn
+    >>> from shoal.promises.rules import make_rules
     >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
     >>> Z = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     >>> round(closeness_bound(Z, make_rules([column], [(0, Closeness(0.0))], 4)), 6)
@@ -207,14 +202,8 @@ def _fitted(start: Floats, X: Floats, Phi: Floats, t: Floats, weights: Floats, e
 def proven(planes: Planes, X: Floats, Phi: Floats, t: Floats) -> float:
     """Return the lower bound that some planes prove; not above 0 if they prove nothing.
 
-    Parameters
-    ----------
-    planes
-        Any parameters; with a K that is not positive they prove nothing.
-    X
-        The keys of the records, along orthonormal directions.
-    Phi, t
-        The value of each witness for each record, and the greatest mean of it in a group that is allowed.
+    Planes are any parameters; with a K that is not positive they prove nothing. X holds the keys along orthonormal
+    directions, Phi the value of each witness for each record, and t its greatest mean in a group that is allowed.
 
     Examples
     --------

@@ -1,4 +1,9 @@
-"""Counts of nested ranges, and the table of counts that noisy ones speak for: none below 0, all of them n together.
+"""Counts of codes, alone, in pairs and in nested ranges: measured with noise, and fitted to the public n.
+
+Neighbouring tables have the same number of records and differ in those of one unit, at most m of them (m = 1: in one
+record). In a table of counts each of the m leaves a cell and enters another, at worst all the same two cells: the
+counts move by at most m·√2 in Euclidean distance, and by 2m summed up. L tables of counts together, each with every
+record once, move by at most m·√(2L).
 
 A table of counts is measured several times: its halves along every axis, its quarters, and so on down to the cells.
 What the levels say of each range is averaged from the cells upwards, then n is given out from the whole table
@@ -8,7 +13,7 @@ nowhere below 0).
 Large ranges then have far less noise than the sums of their cells would have: a domain that is much too wide costs
 little, and columns that go together do not come out as if they did not.
 
-All of this is computed from noisy counts and the public n: it costs no budget.
+The fit is computed from noisy counts and the public n: it costs no budget.
 """
 
 from __future__ import annotations
@@ -20,8 +25,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.types import Bools, Floats, Ints
+from shoal.privacy.noise import noisy_counts
 
-__all__ = ["depth_of", "fit_nested", "nearest", "nest"]
+__all__ = ["count", "count_pairs", "depth_of", "fit_nested", "measure", "nearest", "nest", "sensitivity"]
+
+
+def sensitivity(tables: int, contributions: int) -> float:
+    """Return how far that many tables of counts move at most, in Euclidean distance, rounded up.
+
+    Examples
+    --------
+    >>> sensitivity(2, 3) == math.nextafter(6, math.inf)
+    True
+    """
+    return math.nextafter(contributions * math.sqrt(2 * tables), math.inf)
+
+
+def count(codes: Ints, size: int) -> Ints:
+    """Return how many records have each code of one column."""
+    return np.bincount(codes, minlength=size).astype(np.int64)
+
+
+def count_pairs(first: Ints, second: Ints, sizes: tuple[int, int]) -> Ints:
+    """Return how many records have each pair of codes of two columns, the first along the rows.
+
+    Examples
+    --------
+    >>> count_pairs(np.array([0, 1, 1]), np.array([2, 0, 0]), (2, 3)).tolist()
+    [[0, 0, 1], [2, 0, 0]]
+    """
+    return count(first * sizes[1] + second, sizes[0] * sizes[1]).reshape(sizes)
+
+
+def measure(tables: list[Ints], contributions: int, rho: float, rng: np.random.Generator | None) -> list[Ints]:
+    """Return tables of counts of the same records with noise that spends ρ for all of them together.
+
+    Examples
+    --------
+    >>> measure([np.array([3, 1]), np.array([[2, 2]])], 1, 1e9, None)
+    [array([3, 1]), array([[2, 2]])]
+    """
+    cells = np.concatenate([table.ravel() for table in tables])
+    noisy = noisy_counts(cells, sensitivity(len(tables), contributions), rho, rng)
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    return [part.reshape(table.shape) for part, table in zip(np.split(noisy, ends), tables, strict=True)]
+
 
 EMPTY, SMALL = 1.5, 0.25  # a part of so many standard deviations and of such a share of its range may be noise alone
 NEVER = -1e18  # less than any noisy count: what is nearest to it is 0
@@ -58,16 +106,8 @@ def nest(counts: Ints) -> list[Ints]:
 def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> Floats:
     """Return the table of n records that the noisy counts of nested ranges speak for.
 
-    Parameters
-    ----------
-    levels
-        The noisy counts, as `nest` returns them.
-    shape
-        The shape of the table.
-    n
-        The number of records.
-    scale
-        The standard deviation of the noise, if small parts of ranges that may be noise alone are to be left out.
+    `levels` come from `nest`, with noise. With the standard deviation of the noise as `scale`, small parts of ranges
+    that may be noise alone are left out.
 
     Examples
     --------
@@ -144,7 +184,7 @@ def _ratios(shape: Shape, ranges: Shape) -> list[int]:
 
 
 def _within(level: Shape, shape: Shape) -> Bools:
-    """Say which ranges of a level hold cells of the table."""
+    """Return which ranges of a level hold cells of the table."""
     ends = _shapes(shape)[-1]
     inside = [np.arange(parts) * (end // parts) < size for parts, end, size in zip(level, ends, shape, strict=True)]
     within: Bools = np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))

@@ -1,4 +1,4 @@
-"""assess(): put a masked table beside its original and measure what was lost and what is still at risk."""
+"""assess(): compare a masked table with its original and measure its utility and its risk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from shoal.assessment.disclosure import attribute
 from shoal.assessment.frequencies import table_change
 from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
-from shoal.assessment.measure_registry import ALL, MEASURES, choose_measures
-from shoal.assessment.optional_measures import TablePair, take_measures
-from shoal.assessment.ordered import order_columns
+from shoal.assessment.measure_registry import ALL, MEASURES, TablePair, choose_measures, take_measures
 from shoal.assessment.record_pairs import check_cells, check_nearness, check_order, match_patterns
 from shoal.assessment.regressions import fit_model
 from shoal.assessment.risk import Risk, anonymity, uniqueness
+from shoal.assessment.statistics import order_columns
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
@@ -45,7 +44,7 @@ UNPAIRED = (
 
 @with_parameters_of(AssessRequest)
 def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
-    """Measure how useful and how safe a masked table is, beside its original.
+    """Measure how useful and how safe a masked table is, compared with its original.
 
     Parameters
     ----------
@@ -63,8 +62,8 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
     >>> import polars as pl
     >>> firms = pl.DataFrame({"name": list("abcd"), "sales": [1.0, 3.0, 7.0, 9.0]})
     >>> masked = firms.with_columns(sales=pl.Series([2.0, 2.0, 8.0, 8.0]))
-    >>> found = assess(firms, masked)
-    >>> found.utility.loss, found.risk.anonymity.k
+    >>> assessment = assess(firms, masked)
+    >>> assessment.utility.loss, assessment.risk.anonymity.k
     (10.0, 2)
     """
     return assess_request(original, masked, AssessRequest(**parameters))
@@ -75,11 +74,11 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
     before, after = (open_data(data, numbers=request.names, thousands=request.thousands) for data in (original, masked))
-    before = _beside(before, after, request.kept).coded(codes)
+    before = _paired_original(before, after, request.kept).coded(codes)
     kinds = read_kinds(request.kinds or {})
     columns = None if request.columns is None else request.names
-    names = _chosen(before, after.coded(codes), columns, kinds, strata_names)
-    _check_apart(before, after, names, by=strata_names, confidential=secrets)
+    names = _masked_columns(before, after.coded(codes), columns, kinds, strata_names)
+    _check_unmasked(before, after, names, by=strata_names, confidential=secrets)
     sure, notes = (True, [UNPAIRED]) if shuffled else check_order(before, after, names, strata_names, kinds)
     kinds = {name: kind for name, kind in kinds.items() if name not in strata_names}
     masking = MaskRequest(k=2, columns=names, kinds=kinds, missing_codes=codes)
@@ -93,15 +92,15 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         notes = ["no column was left as it is, so that the order of the records could not be checked", *notes]
         if shuffled is None:
             check_nearness(numbers, Y)
-    chosen = choose_measures(
+    measures = choose_measures(
         request.measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0,
         keys=request.keys, weights=request.weights, unit=request.unit,
     )  # fmt: skip
-    notes += _left_out(request.measures, chosen)
+    notes += _unmeasured_notes(request.measures, measures)
     strata = stratum_codes(after, strata_names)
     # Cells as they are written: two codes for missing can be told apart.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
-    found = assess_arrays(
+    assessment = assess_arrays(
         numbers,
         Y,
         strata,
@@ -113,20 +112,20 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     )
     coded = after.coded(codes)
     risk: dict[str, Any] = {}
-    more: dict[str, Any] = {
+    on_request: dict[str, Any] = {
         "model": tuple(fitted for text in as_names(request.model) for fitted in fit_model(text, before, coded)),
         "tables": tuple(table_change(before, coded, as_names(crossed)) for crossed in as_names(request.tables)),
     }
-    if chosen:
-        known = [*names, *strata_names] if request.keys is None else as_names(request.keys)
+    if measures:
+        keys = [*names, *strata_names] if request.keys is None else as_names(request.keys)
         people = _people(before, request.weights, request.unit)
-        both = TablePair(numbers, Y, strata, groups, tuple(known), _keys(known, before, coded), *people, seed)
-        risk, eigenvalues = take_measures(chosen, both)
-        more |= eigenvalues
+        tables = TablePair(numbers, Y, strata, groups, tuple(keys), _key_codes(keys, before, coded), *people, seed)
+        risk, eigenvalues = take_measures(measures, tables)
+        on_request |= eigenvalues
     return replace(
-        found,
-        utility=replace(found.utility, **more),
-        risk=replace(found.risk, **risk),
+        assessment,
+        utility=replace(assessment.utility, **on_request),
+        risk=replace(assessment.risk, **risk),
         notes=tuple(notes),
         by=tuple(strata_names),
         uniques=count_unique(row_hashes(after.cells(after.names))),
@@ -146,22 +145,9 @@ def assess_arrays(
 ) -> Assessment:
     """Do what `assess` does on prepared arrays.
 
-    Parameters
-    ----------
-    before, Y
-        The records before and after, as `read_pair` returns them.
-    strata
-        The released stratum of each record.
-    groups
-        The number of each released record, the same for identical ones of a stratum; by Y if not given.
-    k
-        The k that was promised.
-    confidential
-        Of each column its name, its codes and whether codes have an order.
-    paired
-        Whether the rows of `before` and Y are the same records.
-    seed
-        Decides samples.
+    `before` and Y are the records as `read_pair` returns them, and the same records row by row if `paired`. Identical
+    released records of a stratum have the same number in `groups`, by default found in Y. `confidential` has a name,
+    codes and whether the codes have an order per column. The seed decides samples.
     """
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups
@@ -183,10 +169,10 @@ def assess_arrays(
     return Assessment(len(X), measured if paired else measured.without_pairs(), risk)
 
 
-def _beside(before: Table, after: Table, kept: Sequence[int] | Ints | None) -> Table:
+def _paired_original(before: Table, after: Table, row_numbers: Sequence[int] | Ints | None) -> Table:
     """Return the records of the original that the masked table holds."""
-    if kept is not None:
-        rows = np.asarray(kept, dtype=np.int64)
+    if row_numbers is not None:
+        rows = np.asarray(row_numbers, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < before.rows:
             wrong = rows[(rows < 0) | (rows >= before.rows)][0]
             raise InputError(
@@ -204,10 +190,10 @@ def _beside(before: Table, after: Table, kept: Sequence[int] | Ints | None) -> T
     return before
 
 
-def _check_apart(before: Table, after: Table, masked: Sequence[Name], **named: list[Name]) -> None:
+def _check_unmasked(before: Table, after: Table, masked: Sequence[Name], **roles: list[Name]) -> None:
     """Refuse columns that are in one table only, or masked, where they must not be."""
-    for role, known in named.items():
-        for name in known:
+    for role, columns in roles.items():
+        for name in columns:
             check_name(name, before.names, role)
             check_name(name, after.names, role)
             if name in masked:
@@ -223,51 +209,52 @@ def _read(
     """
     read = partial(read_pair, request=request, by=by, blanked=blanked)
     numbers, Y = read(before, after.coded(request.codes))
-    given = np.isnan(numbers.X if numbers.lost is None else np.fmax(numbers.X, numbers.lost)).sum(axis=0)
-    more = np.isnan(Y).sum(axis=0) > given
-    values = [name for name, found in zip(numbers.names, more, strict=True) if found and name in request.codes]
+    missing = np.isnan(numbers.X if numbers.lost is None else np.fmax(numbers.X, numbers.lost)).sum(axis=0)
+    emptied = np.isnan(Y).sum(axis=0) > missing
+    values = [name for name, empty in zip(numbers.names, emptied, strict=True) if empty and name in request.codes]
     if not values:
         return numbers, Y
-    codes = {name: listed for name, listed in request.codes.items() if name not in values}
+    codes = {name: column_codes for name, column_codes in request.codes.items() if name not in values}
     try:
-        other = read(before, after.coded(codes))
+        reread = read(before, after.coded(codes))
     except InputError:  # a word among numbers
         return numbers, Y
-    return other if np.array_equal(np.isnan(other[1]).sum(axis=0)[more], given[more]) else (numbers, Y)
+    same = np.array_equal(np.isnan(reread[1]).sum(axis=0)[emptied], missing[emptied])
+    return reread if same else (numbers, Y)
 
 
 def _blank_notes(numbers: Numbers) -> list[str]:
-    """Say which cells masking made missing."""
+    """Return which cells masking made missing."""
     lost = [] if numbers.lost is None else (~np.isnan(numbers.lost)).sum(axis=0).tolist()
-    told = [f"{name} ({count:,})" for name, count in zip(numbers.names, lost, strict=False) if count]
+    counts = [f"{name} ({count:,})" for name, count in zip(numbers.names, lost, strict=False) if count]
     cells = (
         "cells that are missing in the masked table only count in the loss with all their squared deviation, and in no"
     )
-    return [f"{cells} other measure: {', '.join(told)}"] if told else []
+    return [f"{cells} other measure: {', '.join(counts)}"] if counts else []
 
 
-def _chosen(
-    before: Table, after: Table, wanted: list[Name] | None, kinds: Mapping[Name, Any], apart: list[Name]
+def _masked_columns(
+    before: Table, after: Table, columns: list[Name] | None, kinds: Mapping[Name, Any], strata_names: list[Name]
 ) -> list[Name]:
     """Return the masked columns: those named, else the numeric ones that differ and those whose kind is named."""
-    if wanted is not None:
-        if not wanted:
+    if columns is not None:
+        if not columns:
             raise InputError(f"{parameter('columns')} must name at least one column, got none.")
-        for name in wanted:
+        for name in columns:
             check_name(name, before.names, "columns")
             check_name(name, after.names, "columns")
-        return wanted
+        return columns
     for name in kinds:
         check_name(name, before.names, "kinds")
         check_name(name, after.names, "kinds")
-    numeric = [name for name in before.numeric_names() if name in after.numeric_names() and name not in apart]
+    numeric = [name for name in before.numeric_names() if name in after.numeric_names() and name not in strata_names]
     differ = [
         name
         for name in numeric
         if name not in kinds
         and not np.array_equal(before.column(name).values, after.column(name).values, equal_nan=True)
     ]
-    differ += [name for name in kinds if name not in apart]
+    differ += [name for name in kinds if name not in strata_names]
     if not differ:
         raise InputError(
             f"{parameter('columns')} is not given and no numeric column differs between {parameter('original')} and "
@@ -283,13 +270,13 @@ def secret_codes(table: Table, name: Name) -> tuple[Ints, bool]:
     return codes - codes.min(), values.dtype.is_numeric()
 
 
-def _left_out(measures: Sequence[str] | str | None, chosen: Sequence[str]) -> list[str]:
-    """Say which of all measures the tables do not allow."""
-    left = [name for name in MEASURES if name not in chosen] if ALL in as_names(measures) else []
-    return [f"not measured, for want of pairs of records or of numbers: {', '.join(left)}"] if left else []
+def _unmeasured_notes(request: Sequence[str] | str | None, measures: Sequence[str]) -> list[str]:
+    """Name those of all measures that the tables do not allow."""
+    omitted = [name for name in MEASURES if name not in measures] if ALL in as_names(request) else []
+    return [f"not measured, for want of pairs of records or of numbers: {', '.join(omitted)}"] if omitted else []
 
 
-def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Ints]:
+def _key_codes(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Ints]:
     """Return the codes of the keys in both tables."""
     if not names:
         raise InputError(f"{parameter('keys')} must name at least one column, got none.")
@@ -301,15 +288,15 @@ def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Int
 
 
 def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Floats | None, Ints | None]:
-    """Return how many people each record stands for, and the number of its unit; None where nothing tells."""
+    """Return how many people each record represents, and the number of its unit; None if no column is named."""
     for role, name in (("weights", weights), ("unit", unit)):
         if name is not None:
             check_name(name, before.names, role)
-    found = None if weights is None else before.column(weights).values
-    wrong = np.empty(0) if found is None else found[~(found > 0) | np.isinf(found)]
+    people = None if weights is None else before.column(weights).values
+    wrong = np.empty(0) if people is None else people[~(people > 0) | np.isinf(people)]
     if len(wrong):
         raise InputError(
             f"{parameter('weights')} must be a column of positive numbers, but {weights!r} holds {wrong[0]:g}. Use "
             "weights that sum to the population."
         )
-    return found, None if unit is None else secret_codes(before, unit)[0]
+    return people, None if unit is None else secret_codes(before, unit)[0]

@@ -1,76 +1,61 @@
-"""The models that there are, and their rules as kernels take them.
+"""The rules of all promises as kernels take them.
 
-Every file in `shoal.models.promises` holds one. A kind of rule has a number, its place in `KINDS`; the kernels here
-are made of the kernels of all kinds, so that a search need not know what it is that groups must keep.
+A kind of rule has a number, its place in `KINDS`; the kernels here are made of the kernels of all kinds, so that a
+search need not know what it is that groups must keep.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import reduce
-from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
+from shoal.core.kernel_cache import PACKAGE, stop_caching
 from shoal.core.messages import parameter
 from shoal.core.types import Bools, Floats, Ints
-from shoal.models.model import ConfidentialColumn, Model
-from shoal.models.rules import RuleKind, Rules
+from shoal.promises.promise import ConfidentialColumn, GroupPromise, RuleKind, Rules
+from shoal.promises.promise_registry import promise_types
 
 __all__ = [
     "KINDS",
-    "MODELS",
     "broken",
     "changed",
     "group_shortfall",
+    "is_foreign",
+    "kinds_of",
     "make_rules",
     "measure",
     "reached_by",
-    "read_model",
     "size_for",
     "write_codes",
 ]
 
 
-def _find_models() -> dict[str, type[Model]]:
-    """Return the class that each file exports, by the name of the file."""
-    folder = import_module("shoal.models.promises")
-    names = sorted(module.name for module in iter_modules(folder.__path__))
-    modules = [import_module(f"{folder.__name__}.{name}") for name in names]
-    return {name: getattr(module, module.__all__[0]) for name, module in zip(names, modules, strict=True)}
+def kinds_of(promises: Sequence[type[GroupPromise]]) -> list[RuleKind]:
+    """Return the kinds of rule of all promises, each once, by the place of their kernels.
 
-
-def _place(kind: RuleKind) -> tuple[str, str]:
-    """Return where a kernel is written: numbers of kinds change only with sources of kernels, as cached kernels do."""
-    return kind.measure.__module__, kind.measure.__name__
-
-
-MODELS = _find_models()
-KINDS = sorted(dict.fromkeys(kind for model in MODELS.values() for kind in model.kinds.values()), key=_place)
-
-
-def read_model(name: str, promise: Any) -> Model:
-    """Return the model of a promise, which is a model already, a number, or text.
-
-    Examples
-    --------
-    >>> read_model("closeness", "0.2")
-    Closeness(t=0.2)
+    Numbers of kinds then change only with sources of kernels, as cached kernels do. Kernels made of a promise of
+    another package are not cached: the cache does not know its source.
     """
-    if isinstance(promise, Model):
-        if promise.parameter != name:
-            raise InputError(
-                f"{parameter(name)} cannot be {promise!r}, which is a value of {parameter(promise.parameter)}."
-            )
-        return promise
-    word, _, numbers = promise.partition(":") if isinstance(promise, str) else ("", "", "")
-    if word in MODELS and MODELS[word].parameter == name:
-        return MODELS[word].read(numbers)
-    return MODELS[name].read(promise)
+    if any(is_foreign(promise) for promise in promises):
+        stop_caching()
+    kinds = dict.fromkeys(kind for promise in promises for kind in promise.kinds.values())
+    return sorted(kinds, key=lambda kind: (kind.measure.__module__, kind.measure.__name__))
+
+
+def is_foreign(promise: type[GroupPromise]) -> bool:
+    """Return whether the source of a promise lies outside this package."""
+    file = getattr(sys.modules.get(promise.__module__), "__file__", None)
+    return file is None or not Path(file).is_relative_to(PACKAGE)
+
+
+KINDS = kinds_of(promise_types())
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -161,15 +146,7 @@ changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_again)
 
 @kernel
 def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: int) -> tuple[Floats, Floats]:
-    """Return of each group how far it is from being allowed, and what it reaches.
-
-    Parameters
-    ----------
-    rules, rule
-        The rules and the one that is looked at.
-    rows, labels, groups
-        Records, the group of each, and how many groups there are.
-    """
+    """Return of each group of some records how far it is from being allowed, and what it reaches."""
     starts = np.zeros(groups + 1, dtype=np.int64)
     for label in labels:
         starts[label + 1] += 1
@@ -189,33 +166,28 @@ def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: i
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def make_rules(columns: Sequence[ConfidentialColumn], models: Sequence[tuple[int, Model]], n: int) -> Rules:
-    """Return rules for kernels.
-
-    Parameters
-    ----------
-    columns
-        The confidential columns.
-    models
-        Models, each with the number of its column.
-    n
-        How many records there are.
+def make_rules(columns: Sequence[ConfidentialColumn], promises: Sequence[tuple[int, GroupPromise]], n: int) -> Rules:
+    """Return the rules of promises, each with the number of its column, for n records.
 
     Examples
     --------
+    >>> from shoal.promises.closeness import Closeness
     >>> column = ConfidentialColumn(np.array([0, 1, 1]), np.array([1, 2]), ordered=True)
-    >>> make_rules([column], [(0, read_model("closeness", 0.2))], 3).shares.round(3).tolist()
+    >>> make_rules([column], [(0, Closeness(0.2))], 3).shares.round(3).tolist()
     [0.333, 0.667]
     """
-    terms = [model.rule(columns[place].ordered) for place, model in models]
-    shares: list[Floats] = [columns[place].counts / columns[place].counts.sum() for place, _ in models]
+    terms = [promise.rule(columns[place].ordered) for place, promise in promises]
+    shares: list[Floats] = [columns[place].counts / columns[place].counts.sum() for place, _ in promises]
     below = [np.minimum(np.cumsum(share), 1.0) for share in shares]
     for level in below:
         level[-1:] = 1.0
     guides = [np.searchsorted(level, np.arange(len(level)) / len(level)) for level in below]
-    codes = [columns[place].codes for place, _ in models]
+    codes = [columns[place].codes for place, _ in promises]
     return Rules(
-        np.array([KINDS.index(kind) for kind, _, _ in terms], dtype=np.int64),
+        np.array(
+            [_number_of(kind, promise) for (kind, _, _), (_, promise) in zip(terms, promises, strict=True)],
+            dtype=np.int64,
+        ),
         np.array([bound for _, bound, _ in terms]),
         np.array([factor for _, _, factor in terms]),
         np.ascontiguousarray(np.stack(codes), dtype=np.int64) if codes else np.empty((0, n), dtype=np.int64),
@@ -224,8 +196,17 @@ def make_rules(columns: Sequence[ConfidentialColumn], models: Sequence[tuple[int
         np.concatenate([*below, np.empty(0)]),
         np.concatenate([*guides, np.empty(0, dtype=np.int64)]).astype(np.int64),
         np.concatenate([*(np.r_[0.0, np.cumsum(level)] for level in below), np.empty(0)]),
-        np.empty((len(models), 0, 0)),
+        np.empty((len(promises), 0, 0)),
     )
+
+
+def _number_of(kind: RuleKind, promise: GroupPromise) -> int:
+    """Return the number of a kind of rule; a promise that kernels do not know must never seem to be kept."""
+    if kind not in KINDS:
+        raise InputError(
+            f"{parameter(promise.parameter)} was registered after the first table was masked. Register it before."
+        )
+    return KINDS.index(kind)
 
 
 def size_for(limits: Sequence[tuple[RuleKind, float]], n: int, k: int) -> float:

@@ -20,27 +20,19 @@ from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.publication_methods import PublicationMethod
 from shoal.privacy.worst_case import worst_case_k
 
-__all__ = ["Grouping", "group_columns", "in_order"]
+__all__ = ["ColumnGroups", "group_columns", "in_order"]
 
 
 @dataclass(frozen=True)
-class Grouping:
-    """The groups of the records in some of the columns.
+class ColumnGroups:
+    """The groups of the records in some of the columns."""
 
-    Parameters
-    ----------
-    columns
-        The column numbers.
-    labels, sizes
-        The group of each record and the size of each group.
-    touched
-        How many Δ the sums of all groups can change together when one record changes: 1 with given groups and along
-        the values of a column (`in_order`), else the number of groups.
-    """
-
-    columns: tuple[int, ...]
+    columns: tuple[int, ...]  # the column numbers
+    # The group of each record and the size of each group.
     labels: Ints
     sizes: Ints
+    # How many Δ the sums of all groups can change together when one record changes: 1 with given groups and along the
+    # values of a column (`in_order`), else the number of groups.
     touched: int = 1
 
     def noise_scale(self, width: float, epsilon: float) -> float:
@@ -68,7 +60,7 @@ def group_columns(
     sets: Sequence[Sequence[int]],
     k: int | None = None,
     group_labels: Ints | None = None,
-) -> list[Grouping]:
+) -> list[ColumnGroups]:
     """Group the records in every set of columns; `group_labels` are the groups of method ``"given"``.
 
     Examples
@@ -90,12 +82,12 @@ def _group(
     columns: tuple[int, ...],
     k: int | None,
     group_labels: Ints | None,
-) -> Grouping:
+) -> ColumnGroups:
     n = len(clipped)
     X = np.ascontiguousarray(clipped[:, list(columns)])
     touched = 1
     if entry.name == "none":
-        return Grouping(columns, np.arange(n), np.ones(n, dtype=np.int64))
+        return ColumnGroups(columns, np.arange(n), np.ones(n, dtype=np.int64))
     if entry.name == "given" and group_labels is not None:
         labels = group_labels
     elif entry.name == "insensitive-ir" or (entry.name == "insensitive" and len(columns) == 1):
@@ -112,7 +104,7 @@ def _group(
         labels = np.arange(n)
     else:
         labels = find_groups(standardise(X), k or 1, str(entry.groups)).labels
-    return Grouping(columns, labels, group_sizes(labels), touched)
+    return ColumnGroups(columns, labels, group_sizes(labels), touched)
 
 
 def in_order(order: Ints, k: int) -> Ints:

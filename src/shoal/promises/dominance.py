@@ -1,11 +1,10 @@
-"""Rules for figures about an original that are published with its masked table: none that one small group makes up.
+"""The dominance rule: which figures about an original may be published with its masked table.
 
 Whoever has the masked table knows the mean of each group. A loss, a variance or a correlation before masking is then
-an equation for what is unknown, the deviations within groups. If one group makes up most of it, and has so few records
-that two or three equations determine them, its values follow. The rule is the dominance rule of tables of totals: a
-figure is told only if no group of fewer than five records makes up more than a quarter of it. The best guess of the
-deviations of such a group, that all of the figure is theirs, is then at least twice too large. Of other losses it is
-told in which of a few wide ranges they lie.
+an equation for the unknown deviations within groups. If one group makes up most of it, and has so few records that two
+or three equations determine them, its values follow. As in tables of totals, a figure is published only if no group of
+fewer than five records makes up more than a quarter of it. The best guess of the deviations of such a group, that all
+of the figure is theirs, is then at least twice too large. Other losses are published as one of a few wide ranges.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ __all__ = [
 DOMINANT = 0.25
 FEW = 5  # records of a group
 PERCENT = 10  # p of the p %-rule: how close the largest member of a group may be estimated by another
-LIMITS = (5.0, 50.0, 100.0, inf)  # of losses that are not told, in percent
+LIMITS = (5.0, 50.0, 100.0, inf)  # of losses that are withheld, in percent
 
 
 class Limit(float):
-    """A loss that is not told: it is below this limit, and not below the next lower of `LIMITS`."""
+    """A withheld loss: it is below this limit, and not below the next lower of `LIMITS`."""
 
 
 def is_published(loss: float) -> bool:
-    """Say whether a loss as it is published is told."""
+    """Return whether a loss as it is published is exact."""
     return not isinstance(loss, Limit)
 
 
 def may_be_published(figure: float, largest: float) -> bool:
-    """Say whether a figure may be published of which one group of fewer than `FEW` records makes up `largest`.
+    """Return whether a figure may be published of which one group of fewer than `FEW` records makes up `largest`.
 
     Examples
     --------
@@ -65,8 +64,8 @@ def published_loss(loss: float, *, precise: bool) -> float:
 def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], *, total: bool) -> set[Any]:
     """Return the columns whose losses are not published: those that one group dominates, and with them others.
 
-    If the loss of all columns together is told (`total`), what is lost in those that are withheld follows from it, all
-    of it together: as many are withheld as are needed for a sum that may be told.
+    If the loss of all columns together is published (`total`), the loss of all withheld columns together follows from
+    it: as many are withheld as are needed for a sum that may be published.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 from shoal.tables.table import Table, check_name, choose_columns
 
-__all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
+__all__ = ["Answers", "ConfidentialTable", "check_group_size", "column_sets", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -38,32 +38,24 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects.
+class ConfidentialTable:
+    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects."""
 
-    Parameters
-    ----------
-    table
-        The table as it was given.
-    names, X, bounds, clipped, outside
-        The columns of numbers: values, domains, values within them, how many were not.
-    whole
-        Which of them are integers.
-    answers
-        The columns of categories.
-    unit
-        Whom ε protects with all of their records.
-    """
-
-    table: Table
+    table: Table  # the table as it was given
+    # The columns of numbers: values, domains, values within them, how many were not.
     names: list[Name]
     X: Floats
     bounds: Bounds
     clipped: Floats
     outside: Ints
-    whole: list[bool]
-    answers: list[Answers]
-    unit: Unit | None
+    whole: list[bool]  # which of them are integers
+    answers: list[Answers]  # the columns of categories
+    unit: Unit | None  # whom ε protects with all of their records
+
+    @property
+    def contributions(self) -> int:
+        """The greatest number of records that share a budget."""
+        return 1 if self.unit is None else self.unit.contributions
 
     @property
     def published(self) -> list[Name]:
@@ -81,35 +73,35 @@ def prepare(
     categories: Mapping[Name, Sequence[Any]] | None = None,
     integer_columns: Sequence[Name] | Name | None = None,
     **csv: str | None,
-) -> Prepared:
+) -> ConfidentialTable:
     """Read and check everything; the columns are those that have bounds or categories, if none are named."""
     protected = read_unit(unit, contributions)
     answered = dict(categories or {})
-    wanted = None if columns is None else as_names(columns)
-    if wanted is None and isinstance(bounds, Mapping):
-        wanted = [*bounds, *answered]
-    table = open_data(data, numbers=[name for name in wanted or () if name not in answered], named=True, **csv)
-    names = choose_columns(table.names, table.numeric_names(), wanted, apart=as_names(unit), to="publish")
+    published = None if columns is None else as_names(columns)
+    if published is None and isinstance(bounds, Mapping):
+        published = [*bounds, *answered]
+    table = open_data(data, numbers=[name for name in published or () if name not in answered], named=True, **csv)
+    names = choose_columns(table.names, table.numeric_names(), published, apart=as_names(unit), to="publish")
     if not table.rows:
         raise InputError(f"{parameter('data')} has no records: there is nothing to publish.")
     if protected is not None:
         check_unit(protected, table, names)
-    if wanted is None:
+    if published is None:
         names += [name for name in answered if name not in names]
     for name in answered:
         check_name(name, [name for name in names if name in table.names], "categories")
     numbers = [name for name in names if name not in answered]
     X = np.column_stack([_numbers(table, name) for name in numbers]) if numbers else np.empty((table.rows, 0))
     whole = _whole(as_names(integer_columns), numbers)
-    found = read_bounds(bounds, numbers, X)
+    domains = read_bounds(bounds, numbers, X)
     for j, name in enumerate(numbers):
-        if whole[j] and not (found.lower[j].is_integer() and found.upper[j].is_integer()):
+        if whole[j] and not (domains.lower[j].is_integer() and domains.upper[j].is_integer()):
             raise InputError(
                 f"{parameter('bounds')} must give whole numbers for column {name!r}, which holds integers."
             )
     X = np.where(whole, np.rint(X), X)
     answers = [_answers(table, name, answered[name]) for name in names if name in answered]
-    return Prepared(table, numbers, X, found, found.clip(X), found.outside(X), whole, answers, protected)
+    return ConfidentialTable(table, numbers, X, domains, domains.clip(X), domains.outside(X), whole, answers, protected)
 
 
 def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
@@ -118,14 +110,14 @@ def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
     return [name in integers for name in numbers]
 
 
-def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
-    """Return a column as codes of the categories that are public knowledge; which ones occur is not told."""
-    listed = tuple(given) if not isinstance(given, str) else ()
-    words = [_word(category) for category in listed]
+def _answers(table: Table, name: Name, categories: Sequence[Any]) -> Answers:
+    """Return a column as codes of the categories that are public knowledge; which ones occur is not revealed."""
+    categories_listed = tuple(categories) if not isinstance(categories, str) else ()
+    words = [_word(category) for category in categories_listed]
     if len(words) < 2 or len(set(words)) < len(words):
         raise InputError(
             f"{parameter('categories')} must list at least two different categories for column {name!r}, from public "
-            f"knowledge and not from the data, got {given!r}."
+            f"knowledge and not from the data, got {categories!r}."
         )
     try:
         cells = composed_cells(table.categories(name).cast(pl.String)).to_list()
@@ -133,7 +125,7 @@ def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
         raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
     places = {word: code for code, word in enumerate(words)}
     codes = np.array([places.get(cell, len(words) - 1) for cell in cells], dtype=np.int64)
-    return Answers(name, listed, codes, sum(cell not in places for cell in cells))
+    return Answers(name, categories_listed, codes, sum(cell not in places for cell in cells))
 
 
 def _word(category: object) -> str:
@@ -152,15 +144,15 @@ def column_sets(
             f"{parameter('sets')} requires method 'mdav', got method {entry.name!r}, which groups "
             f"{'whole records' if entry.joint else 'each column on its own'}."
         )
-    listed = [as_names(members) for members in sets]
-    flat = [name for members in listed for name in members]
+    named_sets = [as_names(members) for members in sets]
+    flat = [name for members in named_sets for name in members]
     for name in flat:
         check_name(name, names, "sets")
-    if sorted(map(str, flat)) != sorted(map(str, names)) or not all(listed):
+    if sorted(map(str, flat)) != sorted(map(str, names)) or not all(named_sets):
         raise InputError(
             f"{parameter('sets')} must hold every published column exactly once, in sets that are not empty."
         )
-    return [[list(names).index(name) for name in members] for members in listed]
+    return [[list(names).index(name) for name in members] for members in named_sets]
 
 
 def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int = 2) -> int | None:

@@ -12,8 +12,7 @@ from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.models.model import Model, is_number
-from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
+from shoal.promises.promise import ROUNDING, GroupPromise, RuleKind, Rules, is_number, run_end
 
 __all__ = ["Diversity"]
 
@@ -85,7 +84,7 @@ def _size(bound: float, n: int, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class Diversity(Model):
+class Diversity(GroupPromise):
     """l-diversity: every group holds at least l well-represented values (Machanavajjhala et al. 2007).
 
     Parameters

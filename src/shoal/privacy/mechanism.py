@@ -7,21 +7,20 @@ that is recorded is spent whatever happens, so everything that can fail has been
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from shoal.core.parameters import with_parameters_of
-from shoal.privacy.joint import Counting
-from shoal.privacy.laplace import check_library
+from shoal.privacy.confidential_table import prepare
 from shoal.privacy.ledger import spend
+from shoal.privacy.noise import check_library
 from shoal.privacy.noisy_release import build_table, draw_noise, rehearse, write_release
-from shoal.privacy.preparing import prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
+from shoal.privacy.synthesis import CountPlan
 from shoal.tables.files import check_output
 
 __all__ = ["publish", "publish_request"]
@@ -81,14 +80,14 @@ def publish_request(data: Any, request: PublishRequest) -> Publication:
         ledger_entry=entry,
         estimates=noisy.estimates,
         tree=noisy.tree,
-        parameters=_parameters(plan, {"budget": budget, "seed": request.seed}),
+        parameters=_parameters(plan, budget, request.seed),
         **facts,
     )
 
 
 def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
     """Read the table and form the groups."""
-    ready = prepare(
+    prepared = prepare(
         data,
         request.columns,
         request.bounds,
@@ -98,8 +97,7 @@ def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
         integer_columns=request.integer_columns,
         **request.csv,
     )
-    names = ("delta", "k", "groups", "budget", "sets", "keep", "truncate", "monotone", "seed")
-    return make_plan(ready, request.entry, request.epsilon, **{name: getattr(request, name) for name in names})
+    return make_plan(prepared, request)
 
 
 def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
@@ -115,46 +113,48 @@ def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
     }
 
 
-def _parameters(plan: PublicationPlan, said: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(plan: PublicationPlan, budget: str, seed: int | None) -> dict[str, Any]:
     """Return everything that decided the result, as plain values."""
-    ready = plan.prepared
+    prepared = plan.prepared
     return {
         "epsilon": plan.epsilon,
         **({} if plan.counting is None else {"delta": plan.counting.delta}),
         "method": plan.method.name,
-        "columns": ready.published,
+        "columns": prepared.published,
         "k": plan.k,
-        "budget": said["budget"],
-        "sets": [[ready.names[j] for j in grouping.columns] for grouping in plan.groupings],
+        "budget": budget,
+        "sets": [[prepared.names[j] for j in grouping.columns] for grouping in plan.groupings],
         "keep": plan.unprotected,
-        "integer_columns": [name for name, whole in zip(ready.names, ready.whole, strict=True) if whole],
+        "integer_columns": [name for name, whole in zip(prepared.names, prepared.whole, strict=True) if whole],
         "truncate": plan.truncate,
         "monotone": plan.ordered and plan.monotone,
-        "unit": None if ready.unit is None else ready.unit.column,
-        "contributions": None if ready.unit is None else ready.unit.contributions,
-        "bounds": "data" if ready.bounds.from_data else "given",
-        "seed": said["seed"],
+        "unit": None if prepared.unit is None else prepared.unit.column,
+        "contributions": None if prepared.unit is None else prepared.unit.contributions,
+        "bounds": "data" if prepared.bounds.from_data else "given",
+        "seed": seed,
     }
 
 
 def _facts(plan: PublicationPlan) -> dict[str, Any]:
     """Return what a publication says of itself and of each column: promise, domains, and what was done."""
-    ready = plan.prepared
-    ends = zip(ready.bounds.lower.tolist(), ready.bounds.upper.tolist(), strict=True)
-    answers = {answer.name: answer.outside for answer in ready.answers}
+    prepared = plan.prepared
+    ends = zip(prepared.bounds.lower.tolist(), prepared.bounds.upper.tolist(), strict=True)
+    answers = {answer.name: answer.outside for answer in prepared.answers}
     return {
         "guarantee": plan.promise,
         "definition": plan.method.definition,
         "epsilon": plan.epsilon,
-        "unit": ready.unit,
-        "records": len(ready.X),
+        "unit": prepared.unit,
+        "records": len(prepared.X),
         "budgets": plan.shares,
-        "bounds": dict(zip(ready.names, ends, strict=True)),
-        "categories": {answer.name: answer.categories for answer in ready.answers},
-        "clipped": dict(zip(ready.names, ready.outside.tolist(), strict=True)) | answers,
+        "bounds": dict(zip(prepared.names, ends, strict=True)),
+        "categories": {answer.name: answer.categories for answer in prepared.answers},
+        "clipped": dict(zip(prepared.names, prepared.outside.tolist(), strict=True)) | answers,
         "public_notes": tuple(_notes(plan)),
         "dropped": tuple(
-            str(name) for name in ready.table.names if name not in ready.published and name not in plan.unprotected
+            str(name)
+            for name in prepared.table.names
+            if name not in prepared.published and name not in plan.unprotected
         ),
         **(_of_groups(plan) if plan.counting is None else _of_counts(plan, plan.counting)),
     }
@@ -162,24 +162,24 @@ def _facts(plan: PublicationPlan) -> dict[str, Any]:
 
 def _of_groups(plan: PublicationPlan) -> dict[str, Any]:
     """Return the noise of each column, its groups and the expected SSE."""
-    ready = plan.prepared
-    errors, labels, sizes = np.empty(len(ready.names)), np.empty(ready.X.shape, dtype=np.int64), {}
+    prepared = plan.prepared
+    errors, labels, sizes = np.empty(len(prepared.names)), np.empty(prepared.X.shape, dtype=np.int64), {}
     for grouping in plan.groupings:
-        averaging = grouping.averaging_error(ready.X, ready.clipped)
+        averaging = grouping.averaging_error(prepared.X, prepared.clipped)
         for j, error in zip(grouping.columns, averaging, strict=True):
             errors[j] = error + grouping.noise_error(float(plan.scales[j]))
             labels[:, j], sizes[j] = grouping.labels, grouping.sizes
-    answers = zip(ready.answers, plan.budgets[len(ready.names) :].tolist(), strict=True)
+    answers = zip(prepared.answers, plan.budgets[len(prepared.names) :].tolist(), strict=True)
     return {
-        "scales": dict(zip(ready.names, plan.scales.tolist(), strict=True)),
+        "scales": dict(zip(prepared.names, plan.scales.tolist(), strict=True)),
         "truth": {answer.name: truth_probability(len(answer.categories), budget) for answer, budget in answers},
-        "expected_sse": dict(zip(ready.names, errors.tolist(), strict=True)),
+        "expected_sse": dict(zip(prepared.names, errors.tolist(), strict=True)),
         "labels": labels,
-        "sizes": {name: sizes[column] for column, name in enumerate(ready.names)},
+        "sizes": {name: sizes[column] for column, name in enumerate(prepared.names)},
     }
 
 
-def _of_counts(plan: PublicationPlan, counting: Counting) -> dict[str, Any]:
+def _of_counts(plan: PublicationPlan, counting: CountPlan) -> dict[str, Any]:
     """Return the noise on the counts of each column and of pairs; there are no groups."""
     spending = counting.spending
     return {

@@ -15,7 +15,7 @@ from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.models.promises.closeness import least_size
+from shoal.promises.closeness import least_size
 
 __all__ = ["closeness_first", "next_start"]
 
@@ -23,16 +23,8 @@ __all__ = ["closeness_first", "next_start"]
 def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: State) -> Ints:
     """Return the group of each record.
 
-    Parameters
-    ----------
-    records, k
-        Standardised records, and the least group size.
-    codes
-        The confidential column, numbered in the order of its values.
-    t
-        How far a group may be from the table.
-    state
-        See `shoal.core.progress`.
+    `records` are standardised; `codes` numbers the confidential column in the order of its values; a group may be at
+    most t from the table.
 
     Examples
     --------

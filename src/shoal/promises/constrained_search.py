@@ -20,8 +20,8 @@ from shoal.algorithms.optimize.random import Word, below, uniform
 from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.models.model_registry import changed, measure, write_codes
-from shoal.models.rules import Rules
+from shoal.promises.promise import Rules
+from shoal.promises.rules import changed, measure, write_codes
 
 __all__ = ["anneal_with_rules", "room_of"]
 
@@ -289,23 +289,9 @@ def anneal_with_rules(
 ) -> RuledGroups:
     """Return better groups, as many as were given; some may still break a rule.
 
-    Parameters
-    ----------
-    Z, k
-        Records with a mean near 0, and the least group size.
-    labels
-        The group of each record, 0, 1, …
-    near
-        The nearest records of each record.
-    rules
-        What groups must keep.
-    steps
-        How many steps are taken, unless asked to stop.
-    heat
-        The first temperature, about the mean squared deviation of a record where the groups given do not matter. λ goes
-        with it: a penalty that is small at first lets records through that would have to be swapped otherwise.
-    state, rng
-        See `shoal.core.progress` and `shoal.algorithms.optimize.random`.
+    Z has a mean near 0; `near` lists the nearest records of each record. `heat` is the first temperature, about the
+    mean squared deviation of a record where the first groups do not matter. λ is proportional to it: a penalty that is
+    small at first lets records through that would have to be swapped otherwise.
     """
     many, room = len(rules.kinds), room_of(labels) + 1
     groups = _open(Z, labels, labels.max() + 1, room, rules)

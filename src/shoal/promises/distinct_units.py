@@ -17,12 +17,7 @@ COUNTERS = 1 << 20  # that bound the number of records of a unit
 def count_units(labels: Ints, units: Words) -> Ints:
     """Return how many different units each group holds, in O(n log n).
 
-    Parameters
-    ----------
-    labels
-        The group of each record, 0, 1, …
-    units
-        A number for each record that is the same for records of a unit.
+    Labels are 0, 1, …; `units` holds a number per record that records of a unit share.
 
     Examples
     --------

@@ -26,16 +26,8 @@ def merge_groups(
 ) -> Ints:
     """Return the group of each record after merging.
 
-    Parameters
-    ----------
-    Z
-        Standardised records.
-    labels
-        The group of each record, 0, 1, …
-    cells
-        Of each cell: its records, and the columns that they do not miss. Groups never cross cells.
-    allowed
-        ``allowed(records, labels)`` says which groups of some records are allowed.
+    Z is standardised; `cells` lists for each cell its records and the columns that are present in them: groups never
+    cross cells. ``allowed(records, labels)`` returns which groups of some records are allowed.
 
     Examples
     --------

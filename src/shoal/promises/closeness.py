@@ -15,8 +15,7 @@ from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.models.model import Model, is_number
-from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
+from shoal.promises.promise import ROUNDING, GroupPromise, RuleKind, Rules, is_number, run_end
 
 __all__ = ["Closeness", "least_size", "with_masses"]
 
@@ -157,7 +156,7 @@ def _size(bound: float, n: int, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class Closeness(Model):
+class Closeness(GroupPromise):
     """t-closeness: the values of every group are distributed as in the whole table, up to a distance of t.
 
     The distance is the earth mover's: of values with an order Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) over the m values, of

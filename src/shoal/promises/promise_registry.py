@@ -1,0 +1,149 @@
+"""The registry of promises: their parameters, and how a promise is read and written.
+
+Every parameter here is one of `shoal.mask`, of its command, of manifests and of the page. Modules are imported on first
+use, so that looking at the list costs nothing. A new promise is a file and an entry here; a promise of another package
+is registered before the first table is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass
+from importlib import import_module
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
+from shoal.core.parameters import PROMISES as PANEL
+from shoal.core.parameters import described
+
+if TYPE_CHECKING:
+    from shoal.promises.promise import GroupPromise
+
+__all__ = [
+    "PROMISES",
+    "PromiseEntry",
+    "describe_promises",
+    "plain_promise",
+    "promise_parameter",
+    "promise_parameters",
+    "promise_types",
+    "read_promise",
+    "write_promise",
+]
+
+
+def promise_parameter(text: str, *flags: str, label: str = "", python: str = "") -> Any:
+    """Describe the parameter of a promise: help, flags, label on the page, and help for those who write Python."""
+    return described(
+        None, text, *flags, panel=PANEL, label=label, python=python, stored=(str, dict, NoneType)
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PromiseEntry:
+    """A promise as the registry lists it."""
+
+    place: str  # the module and the class in it
+    parameter: Field[Any]
+
+    def load(self) -> type[GroupPromise]:
+        """Return the class."""
+        module, _, name = self.place.partition(":")
+        promise: type[GroupPromise] = getattr(import_module(module), name)
+        return promise
+
+
+PROMISES: dict[str, PromiseEntry] = {
+    "diversity": PromiseEntry(
+        "shoal.promises.diversity:Diversity",
+        promise_parameter(
+            f"""l-diversity of the columns in {parameter("confidential")}: at least this many distinct values per group.
+            Also ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c), or ``COLUMN=3,COLUMN=entropy:2``
+            per column.""",
+            "--diversity",
+            label="Diversity (l)",
+            python='Also ``shoal.Diversity(3, "entropy")``, or a mapping of columns.',
+        ),
+    ),
+    "closeness": PromiseEntry(
+        "shoal.promises.closeness:Closeness",
+        promise_parameter(
+            f"""t-closeness of the columns in {parameter("confidential")}: the greatest earth mover's distance, from 0
+            to 1, between the values of a group and those of the whole released table; by rank for numbers, dates and
+            ordinal columns, total variation for others. Also ``COLUMN=0.2,COLUMN=0.3`` per column.""",
+            "--closeness",
+            label="Closeness (t)",
+            python="Also a mapping of columns.",
+        ),
+    ),
+}
+
+
+def promise_parameters() -> dict[str, Field[Any]]:
+    """Return the descriptions of the parameters of all promises."""
+    for name, entry in PROMISES.items():
+        entry.parameter.name, entry.parameter.type = name, Any
+    return {name: entry.parameter for name, entry in PROMISES.items()}
+
+
+def promise_types() -> list[type[GroupPromise]]:
+    """Return the classes of all promises."""
+    return [entry.load() for entry in PROMISES.values()]
+
+
+def read_promise(name: str, value: Any) -> Any:
+    """Return a promise, or a promise of each column, from one, a number, text or a mapping.
+
+    Examples
+    --------
+    >>> read_promise("closeness", "pay=0.2,age=0.3")
+    {'pay': Closeness(t=0.2), 'age': Closeness(t=0.3)}
+    """
+    if isinstance(value, str) and "=" in value:
+        value = dict(part.rpartition("=")[::2] for part in value.split(","))
+    if isinstance(value, Mapping):
+        return {column: _read_one(name, promise) for column, promise in value.items()}
+    return _read_one(name, value)
+
+
+def _read_one(name: str, value: Any) -> GroupPromise:
+    """Return the promise of a parameter; one that another parameter takes is refused."""
+    promise_type = PROMISES[name].load()
+    other = getattr(value, "parameter", name)
+    if other != name:
+        raise InputError(f"{parameter(name)} cannot be {value!r}, which is a value of {parameter(other)}.")
+    return promise_type.read(value.removeprefix(f"{name}:") if isinstance(value, str) else value)
+
+
+def plain_promise(promise: Any) -> Any:
+    """Return a promise as text, as `read_promise` takes it."""
+    if isinstance(promise, Mapping):
+        return {name: one.text for name, one in promise.items()}
+    return None if promise is None else promise.text
+
+
+def write_promise(promise: Any) -> str:
+    """Return a promise, or a promise of each column, as it is written on the command line; nothing for None.
+
+    Examples
+    --------
+    >>> write_promise(read_promise("closeness", "pay=0.2,age=0.3")), write_promise({"pay": "0.2"})
+    ('pay=0.2,age=0.3', 'pay=0.2')
+    """
+    if isinstance(promise, Mapping):
+        return ",".join(f"{name}={write_promise(one)}" for name, one in promise.items())
+    return promise if isinstance(promise, str) else "" if promise is None else str(promise.text)
+
+
+def describe_promises(promises: Mapping[str, Any]) -> str:
+    """Return what is promised of confidential columns in a few words; nothing if nothing is.
+
+    Examples
+    --------
+    >>> describe_promises({"diversity": "entropy:3", "closeness": "0.2"})
+    'diversity entropy:3 and closeness 0.2'
+    """
+    texts = {name: write_promise(promise) for name, promise in promises.items()}
+    return " and ".join(f"{name} {text}" for name, text in texts.items() if text)
