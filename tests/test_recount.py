@@ -9,12 +9,11 @@ import pytest
 from shoal.core.errors import FileError, VerificationError
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.number import Number
-from shoal.masking.additivity import read_rule
 from shoal.masking.confidential import Chosen, Promise
-from shoal.masking.parts import Columns
-from shoal.masking.recount import recount
 from shoal.masking.request import MaskRequest
-from shoal.masking.verification import check_sizes, count_unique, identical_records, row_hashes, verify
+from shoal.masking.roles import Columns
+from shoal.masking.sums import read_rule
+from shoal.masking.verification import check_sizes, count_unique, identical_records, recount, row_hashes, verify
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
 from shoal.tables.frames import open_table

@@ -16,7 +16,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, information_loss, scaling
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.masking.aggregation import group_values
+from shoal.masking.aggregate import group_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import verify
 

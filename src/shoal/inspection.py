@@ -18,7 +18,7 @@ from shoal.kinds.category import MOST_VALUES
 from shoal.kinds.date import Date, find_format, fits
 from shoal.kinds.recognition import Cells
 from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
-from shoal.masking.commands import as_call, as_command
+from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.tables.choosing import open_data

@@ -14,13 +14,13 @@ from shoal.comparison.trials import Trial
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.confidential import worst
-from shoal.masking.groups import cells_of
+from shoal.masking.group import cells_of
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.numbers import Numbers
 from shoal.masking.pipeline import Groups, Prepared, Seconds, group, prepare
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes, number_of_cells, numbers_of
-from shoal.masking.summarising import losses
+from shoal.masking.summary import losses
 from shoal.masking.verification import check_sizes, identical_records
 from shoal.models.column_models import write_promise
 from shoal.tables.table import Table

@@ -1,9 +1,12 @@
-"""Cells through all parts: numbered, spelled in one way, counted, and refused where they have fewer than k records."""
+"""Parts of a table and their cells: numbered, counted, and refused where they have fewer than k records.
+
+A cell holds the records of a stratum that miss, and are zero in, the same columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -11,18 +14,95 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.core.phrases import agreeing, clauses, count_holders, holders, listed
-from shoal.core.types import Ints
+from shoal.core.types import Floats, Ints
 from shoal.core.unicode_forms import composed_cells, one_form
-from shoal.masking.parts import Cell, Columns, Part
+from shoal.kernels.words import Words
+from shoal.kinds.storage import Storage
+from shoal.masking.confidential import Values
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import Columns
 from shoal.models.distinct_units import units_in_cells
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import Dialect, one_spelling, parse_numbers
+from shoal.tables.series import TextNumbers
 from shoal.tables.strata import describe_stratum
+
+__all__ = [
+    "STAY",
+    "Cell",
+    "Joined",
+    "Moves",
+    "Own",
+    "Part",
+    "check_cells",
+    "count_cells",
+    "holders_of",
+    "number_cells",
+    "sizes_of",
+    "spell_strata",
+]
 
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["check_cells", "count_cells", "holders_of", "number_cells", "sizes_of", "small_cells", "spell_strata"]
+
+class Cell(NamedTuple):
+    """What the records of a cell have in common."""
+
+    stratum: tuple[object, ...]
+    missing: tuple[bool, ...]  # of each masked column
+    zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
+
+
+class Part(NamedTuple):
+    """What is known of a part once its numbers are read."""
+
+    rows: int
+    kept: int  # records that are released
+    incomplete: int  # records that miss a value
+    suppressed: int  # records of small cells that are left out
+    missing: Ints  # missing cells of each column
+    present: Ints  # cells of each column that are released and not missing
+    cells: list[Cell]  # by code
+    counts: Ints  # records of each cell
+    units: list[Words] | None  # of each cell: the least of its different units, k at most
+    storages: tuple[Storage | None, ...]  # of each column; None if all its cells are missing
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
+    limits: Floats  # the least and the greatest value of each column
+    broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
+    totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
+    observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
+    confidential: tuple[Values, ...]
+    types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
+    texts: dict[Name, TextNumbers]  # of columns of text without a role
+
+
+class Own(NamedTuple):
+    """What the cells and values of a part are in the whole table."""
+
+    cells: Ints  # the number of each cell
+    codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
+    confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
+    first: int = 0  # how many released records come before it
+
+
+class Joined(NamedTuple):
+    """Strata that are joined."""
+
+    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # as the parts spell them, and what they read then
+    texts: frozenset[Name]  # columns of the strata in which some of them differ
+    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
+
+
+class Moves(NamedTuple):
+    """What becomes of cells with too few records."""
+
+    patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
+    joined: Joined | None = None
+    blanked: int = 0  # cells of the table that are made missing
+    notes: tuple[str, ...] = ()
+
+
+STAY = Moves({})
 
 
 def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
@@ -57,20 +137,6 @@ def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dic
     old = pl.Series(list(values), dtype=pl.String)
     new = one_spelling(old, composed_cells(parse_numbers(old, dialect, codes=False)))
     return {before: after for before, after in zip(old, new, strict=True) if before != after}
-
-
-def small_cells(
-    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
-) -> frozenset[Cell]:
-    """Return the cells with fewer than k records, as the parts spell them."""
-    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
-    sizes = count_cells(request, parts, roots, len(numbered))
-    return frozenset(
-        cell
-        for part, numbers in zip(parts, roots, strict=True)
-        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
-        if sizes[number] < request.k
-    )
 
 
 def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:

@@ -32,15 +32,24 @@ from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
-    from shoal.masking.groups import BucketRecords
+    from shoal.masking.group import BucketRecords
     from shoal.masking.request import MaskRequest
     from shoal.models.rule_enforcement import Search
     from shoal.models.rules import Rules
     from shoal.tables.table import Table
 
 __all__ = [
-    "Chosen", "Promise", "Values", "count_homogeneous", "half_time", "keep_promise", "least_error", "number_values",
-    "read_values", "told", "worst",
+    "Chosen",
+    "Promise",
+    "Values",
+    "count_homogeneous",
+    "half_time",
+    "keep_promise",
+    "least_error",
+    "number_values",
+    "read_values",
+    "told",
+    "worst",
 ]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies

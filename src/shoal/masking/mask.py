@@ -30,7 +30,7 @@ __all__ = ["mask", "mask_request"]
 def mask_request(data: Any, request: MaskRequest) -> Release:
     """Mask a table as a request asks."""
     with start_template(data, request.engine, request.memory) as template, _compiling(request, template):
-        from shoal.masking.dispatch import mask_data
+        from shoal.masking.pipeline import mask_data
 
         return mask_data(data, request, template)
 

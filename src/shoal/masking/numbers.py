@@ -16,13 +16,13 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT
 from shoal.kinds.coding import Embedding
 from shoal.kinds.time_scale import Scale
+from shoal.masking.cells import STAY, Own
 from shoal.masking.memory import MemoryRecords
-from shoal.masking.parts import STAY, Own
-from shoal.masking.plan import code_values, make_plan
+from shoal.masking.plan import code_values, find_scales, make_plan
 from shoal.masking.reading import read_part
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
-from shoal.masking.roles import choose_masked, find_scales
+from shoal.masking.roles import choose_masked
 from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.masking.verification import identical_records
 from shoal.tables.choosing import open_data

@@ -12,28 +12,31 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shoal.algorithms.registry import AUTO
-from shoal.core.messages import Message
-from shoal.core.progress import Title, observe, watched
+from shoal.core.checks import as_names
+from shoal.core.errors import InputError
+from shoal.core.messages import Message, parameter, setting
+from shoal.core.progress import Title, observe, watch, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
-from shoal.masking.bucket import mask_bucket
-from shoal.masking.cells import small_cells
-from shoal.masking.groups import BucketPlan
-from shoal.masking.joining import join_small
-from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
-from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
+from shoal.masking.aggregate import Bucket, mask_bucket
+from shoal.masking.cells import STAY, Moves, Part
+from shoal.masking.group import BucketPlan
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
 from shoal.masking.reading import read_part
-from shoal.masking.recount import recount
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
-from shoal.masking.roles import choose_masked, find_scales
+from shoal.masking.request_rules import check_data
+from shoal.masking.roles import Columns, choose_masked
+from shoal.masking.small_strata import join_small, small_cells
 from shoal.masking.steps import (
     deal_to_blocks,
     deal_to_cells,
@@ -42,17 +45,22 @@ from shoal.masking.steps import (
     release_part,
     units_of_part,
 )
-from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
+from shoal.masking.summary import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
+from shoal.masking.verification import recount
 from shoal.masking.warm_up import warm_up
+from shoal.tables.choosing import check_output, check_text_names, is_beyond_memory, is_dask, is_spark, open_data
+from shoal.tables.files import check_data_set, check_target
 from shoal.tables.formulas import escape_header
 from shoal.tables.outputs import moved_together, written_path
 from shoal.tables.series import check_no_numbers
+from shoal.tables.sources import stored_bytes
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
     from shoal.blocks.rule import Blocking
+    from shoal.engines.process_pool import Template
 
-__all__ = ["Groups", "Prepared", "Seconds", "group", "mask_records", "prepare", "release"]
+__all__ = ["Groups", "Prepared", "Seconds", "group", "mask_data", "mask_records", "prepare", "release"]
 
 
 @dataclass
@@ -127,6 +135,57 @@ class Groups:
     most: int
     blocks: Blocks | None
     buckets: list[Bucket]
+
+
+def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
+    """Mask a table. `template`: where worker processes come from, if it has been started already."""
+    dask = is_dask(data)
+    check_data(request, data, dask=dask, spark=is_spark(data))
+    if is_spark(data) or request.engine == "spark":
+        from shoal.engines.spark import open_spark
+
+        with moved_together(), open_spark(data, request.output, request.labels, request.master) as records:
+            return mask_records(records, request)
+    clustered = dask or request.engine == "dask"
+    check_output(data, request.output, clustered=clustered)
+    if request.output is not None:
+        check_text_names(data)
+    if request.labels is not None:
+        (check_data_set if clustered else check_target)(request.labels)
+    wanted = as_names(request.columns)
+    with moved_together():
+        if clustered:
+            from shoal.engines.dask import open_dask
+
+            with open_dask(
+                data, request.output, request.scheduler, wanted=wanted, codes=request.codes, csv=request.csv
+            ) as records:
+                return mask_records(records, request)
+        if is_beyond_memory(data, request.engine, request.memory):
+            return _mask_files(data, request, template)
+        if request.processes is not None:
+            raise InputError(
+                f"{parameter('processes')} requires {setting('engine', 'local')}, got {request.processes!r} for a "
+                f"table that is masked in memory. Leave it out, or use {setting('engine', 'local')}."
+            )
+        read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
+        table = watch(lambda _: read(), None, title="read", show=request.progress)
+        return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request)
+
+
+def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
+    from shoal.engines.local import check_files, open_local
+
+    paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
+
+    def run(state: State) -> Release:
+        wanted = as_names(request.columns)
+        known = {"wanted": wanted, "codes": request.codes, "csv": request.csv}
+        with open_local(paths, target, limits, state, template, **known) as records:  # type: ignore[arg-type]
+            return mask_records(records, request)
+
+    steps = max(1, stored_bytes(paths) // 45_000_000)
+    return watch(run, steps, title=request.title, show=request.progress)
 
 
 def mask_records(records: Records, request: MaskRequest) -> Release:

@@ -1,8 +1,8 @@
-"""What is to be masked: columns chosen, policies applied, k checked against every set of records."""
+"""The plan of a masking: policies applied, k checked against every set of records, blocks chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
@@ -22,18 +22,57 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
 from shoal.kinds.coding import Coding, Embedding
 from shoal.kinds.storage import MISSING, Storage
-from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
+from shoal.kinds.time_scale import Span
+from shoal.masking.aggregate import Rounding
+from shoal.masking.cells import (
+    STAY,
+    Cell,
+    Joined,
+    Moves,
+    Own,
+    Part,
+    check_cells,
+    count_cells,
+    number_cells,
+    sizes_of,
+    spell_strata,
+)
 from shoal.masking.confidential import Promise, number_values
-from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings
+from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
-from shoal.masking.rounding import Rounding
-from shoal.masking.totals import LARGEST
+from shoal.masking.roles import Columns
+from shoal.masking.sums import LARGEST
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
 
-__all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]
+__all__ = [
+    "Plan",
+    "Spellings",
+    "check_engine",
+    "check_records",
+    "choose_rule",
+    "code_values",
+    "find_scales",
+    "make_plan",
+    "merged_limits",
+]
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """How cells are spelled in the release, where records must look alike."""
+
+    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
+    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+    joined: Joined | None = None
+
+    def without(self, names: Collection[Name]) -> Spellings:
+        """Return them with empty missing cells in some columns."""
+        codes = {name: code for name, code in self.codes.items() if name not in names}
+        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
 @dataclass(frozen=True)
@@ -394,3 +433,13 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
     if rule is None and not records.whole:
         raise InputError(f"{parameter('block')} must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule
+
+
+def find_scales(records: Records, columns: Columns) -> Columns:
+    """Find out how dates, times and durations are counted, the same in all parts."""
+    scaled = columns.scaled
+    if not scaled:
+        return columns
+    spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
+    scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
+    return columns._replace(scales=scales)

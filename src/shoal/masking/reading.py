@@ -19,10 +19,10 @@ from shoal.kernels.words import Words
 from shoal.kinds.kind import Kind
 from shoal.kinds.storage import Column
 from shoal.kinds.time_scale import Span
-from shoal.masking.additivity import count_broken
+from shoal.masking.cells import Cell, Moves, Part
 from shoal.masking.confidential import Values, read_values
-from shoal.masking.parts import Cell, Columns, Moves, Part
-from shoal.masking.totals import whole_total
+from shoal.masking.roles import Columns
+from shoal.masking.sums import count_broken, whole_total
 from shoal.models.distinct_units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling

@@ -325,13 +325,13 @@ class Release:
 
     def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:
         """Return the command that does the same; `hierarchies` names the files of columns that have one."""
-        from shoal.masking.commands import as_command
+        from shoal.masking.manifest import as_command
 
         return as_command(self.parameters, source, output, hierarchies)
 
     def call(self, source: str, output: str) -> str:
         """Return the Python code that does the same."""
-        from shoal.masking.commands import as_call
+        from shoal.masking.manifest import as_call
 
         return as_call(self.parameters, source, output)
 

@@ -3,31 +3,111 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.core.phrases import listed
-from shoal.engines.records import Records, Schema
+from shoal.engines.records import Layout, Schema
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.number import Number
 from shoal.kinds.ordinal import Ordinal
-from shoal.kinds.time_scale import Span
-from shoal.masking.additivity import Rule, in_order, read_rule
+from shoal.kinds.time_scale import Scale
 from shoal.masking.confidential import Chosen
-from shoal.masking.parts import Columns
-from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
+from shoal.masking.sums import Rule, in_order, read_rule
 from shoal.tables.choosing import choose_columns
+from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.table import check_name
 
-__all__ = ["choose_masked", "find_scales"]
+__all__ = ["Columns", "choose_masked"]
 
 NUMBER = Number()
+
+
+class Columns(NamedTuple):
+    """The columns that are looked at."""
+
+    masked: tuple[Name, ...]
+    by: tuple[Name, ...]
+    weights: Name | None
+    unit: Name | None  # the column that says whose records they are
+    kinds: tuple[Kind, ...]  # of each masked column
+    given: frozenset[Name]  # columns whose kind was named by the user
+    released: tuple[Name, ...]  # all columns of the release, in order
+    importance: tuple[float, ...] | None  # of each masked column, if not all count alike
+    codes: Codes  # numbers and texts that stand for missing in masked columns
+    scales: Mapping[Name, Scale]  # how dates, times and durations are counted, once all of them were seen
+    zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
+    totals: bool = False  # whether columns of whole numbers keep their totals
+    confidential: tuple[Chosen, ...] = ()
+    block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
+    typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
+    texts: tuple[Name, ...] = ()  # other columns without a role, which must not hold numbers
+
+    @property
+    def kind_of(self) -> dict[Name, Kind]:
+        """The kind of each masked column."""
+        return dict(zip(self.masked, self.kinds, strict=True))
+
+    def compared(self, names: Sequence[Name]) -> list[Name]:
+        """Return those of some masked columns that decide which records are alike."""
+        counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
+        return [name for name in names if counts[name] > 0]
+
+    def layout(self, types: Mapping[Name, Any]) -> Layout:
+        """Return the columns of the released table, some with the types that they have in all parts."""
+        return Layout(
+            list(self.released),
+            # Categories are released in the type of their column, so that it is read once more.
+            [name for name in self.released if name not in self.masked or name in self.categories],
+            [name for name, kind in self.kind_of.items() if kind.numeric],
+            types,
+        )
+
+    @property
+    def nominal(self) -> list[Name]:
+        """The masked columns whose values have no order."""
+        return [name for name, kind in self.kind_of.items() if not kind.ordered]
+
+    @property
+    def with_own_cells(self) -> tuple[Name, ...]:
+        """The columns that are released with cells of the table: those that are not masked, and categories."""
+        kinds = self.kind_of
+        return tuple(name for name in self.released if name not in kinds or kinds[name].released_cells)
+
+    @property
+    def scaled(self) -> dict[Name, Kind]:
+        """The masked columns that are counted on a scale that all parts share."""
+        return {name: kind for name, kind in self.kind_of.items() if kind.scaled}
+
+    @property
+    def words(self) -> dict[Name, str]:
+        """The kinds of the masked columns that are not plain numbers."""
+        named = {name: kind.word for name, kind in self.kind_of.items() if not kind.additive}
+        return named | {name: scale.word for name, scale in self.scales.items()}
+
+    @property
+    def categories(self) -> frozenset[Name]:
+        """The masked columns that hold no numbers."""
+        return frozenset(name for name, kind in self.kind_of.items() if not kind.numeric)
+
+    @property
+    def zero_places(self) -> list[int]:
+        """The places of the columns whose zeros are kept."""
+        return [self.masked.index(name) for name in self.zeros]
+
+    def read(self) -> list[Name]:
+        """Return all of them."""
+        apart = [name for name in (self.weights, self.unit) if name is not None]
+        confidential = (column.name for column in self.confidential)
+        return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed, *self.texts]))
 
 
 def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
@@ -231,13 +311,3 @@ def _kind_of(name: Name, given: Mapping[Name, Kind], schema: Schema) -> Kind:
         return NUMBER
     levels = schema.levels.get(name, ())
     return Ordinal(levels) if len(levels) > 1 else Nominal()
-
-
-def find_scales(records: Records, columns: Columns) -> Columns:
-    """Find out how dates, times and durations are counted, the same in all parts."""
-    scaled = columns.scaled
-    if not scaled:
-        return columns
-    spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
-    scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
-    return columns._replace(scales=scales)

@@ -11,12 +11,11 @@ from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
 from shoal.kinds.coding import Embedding
 from shoal.kinds.storage import FLOAT
-from shoal.masking.bucket import mask_bucket
+from shoal.masking.aggregate import Rounding, mask_bucket
 from shoal.masking.confidential import Promise
-from shoal.masking.groups import BucketPlan
-from shoal.masking.recount import count_bucket, deal_for_counting
+from shoal.masking.group import BucketPlan
 from shoal.masking.request import MaskRequest
-from shoal.masking.rounding import Rounding
+from shoal.masking.verification import count_bucket, deal_for_counting
 
 __all__ = ["warm_up"]
 

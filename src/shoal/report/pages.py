@@ -23,8 +23,7 @@ from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.phrases import agreeing, count, holders
 from shoal.core.version import __version__
-from shoal.masking.commands import as_call, as_command
-from shoal.masking.manifest import as_json, described, versions
+from shoal.masking.manifest import as_call, as_command, as_json, described, versions
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.masking.request import not_recorded

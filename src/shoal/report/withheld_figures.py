@@ -21,7 +21,7 @@ from shoal.assessment.utility import CategoryChange, ColumnChange
 from shoal.core.dominance import LIMITS, is_published, may_be_published
 from shoal.core.measures import squared_errors
 from shoal.core.types import Floats, Ints
-from shoal.masking.bucket import largest_errors
+from shoal.masking.aggregate import largest_errors
 from shoal.masking.numbers import Numbers
 from shoal.masking.release import Release
 from shoal.tables.columns import Name

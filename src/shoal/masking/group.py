@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shoal.algorithms.auto import facts_of
 from shoal.algorithms.registry import AUTO, Method, Outcome, find
 from shoal.blocks.block_groups import group_blocks, group_cells
-from shoal.core.measures import Scaling, canonical_labels, scaling
+from shoal.core.measures import Scaling, canonical_labels, number_through, scaling
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
@@ -20,9 +21,12 @@ from shoal.kernels.words import Words
 from shoal.kinds.coding import Embedding
 from shoal.masking.confidential import Promise, half_time, keep_promise, least_error
 from shoal.masking.request import MaskRequest
-from shoal.masking.rounding import Rounding
 
-__all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket"]
+if TYPE_CHECKING:
+    from shoal.algorithms.refinement import Variables
+    from shoal.masking.aggregate import Rounding
+
+__all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket", "variables_of"]
 
 
 class BucketPlan(NamedTuple):
@@ -133,14 +137,26 @@ def _run_method(
 
 
 def _refined(labels: Ints, records: BucketRecords, plan: BucketPlan, state: State) -> Ints:
-    """Move records between the groups of a block, to lower the loss of what is released."""
-    from shoal.masking.refining import refined
+    """Move records between the groups of a block, or of a cell, to lower the loss of what is released."""
+    from shoal.algorithms.refinement import refine
 
-    request, cells = plan.request, cells_of(records.X, records.block)
-    return refined(
-        records.X, labels, cells, request.k, plan.embedding, records.scale,
-        steps=request.refine or 0, seed=request.seed, state=state,
-    )  # fmt: skip
+    request, variables = plan.request, variables_of(records.X, plan.embedding, records.scale)
+
+    def moved(rows: Ints, _: Ints) -> Ints:
+        columns, coordinates = (np.flatnonzero(~np.isnan(array[rows[0]])) for array in (variables.values, records.Z))
+        before = canonical_labels(labels[rows])
+        if not len(columns):
+            return before
+        present = variables._replace(
+            release=variables.release[columns],
+            values=np.ascontiguousarray(variables.values[np.ix_(rows, columns)]),
+            table=variables.table[columns],
+        )
+        Z = np.ascontiguousarray(records.Z[np.ix_(rows, coordinates)])
+        return refine(Z, before, request.k, present, steps=request.refine or 0, seed=request.seed, state=state)
+
+    cells = cells_of(records.X, records.block)
+    return number_through(len(records.X), (rows for rows, _ in cells), starmap(moved, cells))
 
 
 def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
@@ -156,3 +172,26 @@ def _with_bound(outcome: Outcome, bound: float) -> Outcome:
     if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
         return outcome
     return replace(outcome, bound=bound, status="bounded", certificate=None)
+
+
+def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
+    """Return what represents a group in each variable, and how far values lie from it."""
+    from shoal.algorithms.refinement import ANCESTOR, MEAN, MEDIAN, MODE, Variables
+
+    releases = {"mean": MEAN, "median": MEDIAN, "mode": MODE, "ancestor": ANCESTOR}
+    Z, codings = scale.apply(X), embedding.codings
+    parts = [coding.variables(X, j, Z) for j, coding in enumerate(codings)]
+    widths = [part.shape[1] for part in parts]
+    unordered = [(coding.squares(), coding.lineage) for coding in codings if not coding.ordered]
+    most = max([len(near) for near, _ in unordered], default=1)
+    depth = max([lineage.shape[1] for _, lineage in unordered], default=1)
+    squares, ancestors = np.zeros((len(unordered), most, most)), np.zeros((len(unordered), most, depth), dtype=np.int64)
+    for t, (near, lineage) in enumerate(unordered):
+        squares[t, : len(near), : len(near)] = near
+        ancestors[t, : len(lineage), : lineage.shape[1]] = lineage
+        ancestors[t, : len(lineage), lineage.shape[1] :] = lineage[:, -1:]
+    without_order = np.array(embedding.without_order, dtype=np.int64)
+    table = np.where(without_order, np.cumsum(without_order) - 1, 0)
+    release = np.array([releases[coding.release] for coding in codings], dtype=np.int64)
+    values = np.ascontiguousarray(np.hstack(parts))
+    return Variables(np.repeat(release, widths), values, np.repeat(table, widths), squares, ancestors)

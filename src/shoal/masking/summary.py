@@ -1,4 +1,4 @@
-"""What a release says of itself: losses and sizes over all buckets, and notes in words."""
+"""The summary of a release: losses and sizes over all buckets, and notes in words."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from shoal.core.messages import Message, setting
 from shoal.core.phrases import agreeing, count, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
-from shoal.masking.parts import Bucket, Columns, new_zeros
+from shoal.masking.aggregate import Bucket, new_zeros
 from shoal.masking.plan import Plan
 from shoal.masking.release import GroupCount, Release
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import Columns
 from shoal.tables.columns import Name
 from shoal.tables.formulas import FORMULAS, formula_names
 from shoal.tables.row_index import NO_INDEX, is_stored_index

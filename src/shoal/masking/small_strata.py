@@ -1,4 +1,4 @@
-"""Joining what is too small for a group: strata with fewer than k records or units, and rare patterns of missing cells.
+"""Strata with fewer than k records or units, and rare patterns of missing cells: left out, or joined to others.
 
 A stratum below k is joined to the nearest of those that share most of the first columns of `by`, the smallest first. A
 rare pattern within a stratum is joined to another; its records then miss what either misses.
@@ -21,17 +21,43 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
 from shoal.kinds.coding import Embedding
 from shoal.kinds.nominal import Nominal
-from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
-from shoal.masking.parts import Columns, Joined, Moves, Own, Part
+from shoal.masking.cells import (
+    Cell,
+    Joined,
+    Moves,
+    Own,
+    Part,
+    count_cells,
+    holders_of,
+    number_cells,
+    sizes_of,
+    spell_strata,
+)
 from shoal.masking.plan import check_records, code_values, merged_limits
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import Columns
 from shoal.masking.steps import number_of_cells, numbers_of
+from shoal.tables.csv_cells import Dialect
 
-__all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata"]
+__all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata", "small_cells"]
 
 Stratum = tuple[object, ...]
 Pattern = tuple[bool, ...]
 DIGITS = 9  # of distances: sums of other parts differ in the last digits, and must not decide
+
+
+def small_cells(
+    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
+) -> frozenset[Cell]:
+    """Return the cells with fewer than k records, as the parts spell them."""
+    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
+    sizes = count_cells(request, parts, roots, len(numbered))
+    return frozenset(
+        cell
+        for part, numbers in zip(parts, roots, strict=True)
+        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
+        if sizes[number] < request.k
+    )
 
 
 @dataclass(frozen=True)
