@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from shoal.assessment.coded_records import CodedRecords
 from shoal.assessment.measure_registry import MEASURES
 from shoal.assessment.risk import Risk
 from shoal.core.types import Floats, Ints
-from shoal.masking.numbers import Numbers
 from shoal.tables.columns import Name
 
 __all__ = ["TablePair", "take_measures"]
@@ -36,7 +36,7 @@ class TablePair:
         Decides samples.
     """
 
-    numbers: Numbers
+    numbers: CodedRecords
     Y: Floats
     strata: Ints
     groups: Ints

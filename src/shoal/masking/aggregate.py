@@ -15,7 +15,7 @@ from shoal.core.types import Bools, Floats, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.largest import split_largest
 from shoal.kernels.words import Words
-from shoal.kinds.coding import Coding, Embedding
+from shoal.kinds.coding import Embedding
 from shoal.kinds.storage import Storage, is_whole
 from shoal.masking.group import BucketPlan, BucketRecords, group_bucket
 from shoal.masking.sums import Rule, add_up, keep_totals, round_together
@@ -24,13 +24,13 @@ __all__ = [
     "Bucket",
     "ReleasedValues",
     "Rounding",
+    "aggregate",
     "count_dominated",
     "group_values",
     "largest_errors",
     "mask_bucket",
     "nearest",
     "new_zeros",
-    "released_values",
     "to_15_digits",
 ]
 
@@ -67,27 +67,13 @@ class ReleasedValues(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounding:
-    """How the values of groups are stored.
+    """How the values of groups are stored."""
 
-    Parameters
-    ----------
-    storages
-        How each masked column is stored.
-    whole
-        Whether columns of whole numbers stay whole.
-    zeros
-        The places of columns whose zeros are kept.
-    rules
-        The sums that are kept, in order; their columns are places.
-    totals
-        Whether whole numbers keep the total of every block.
-    """
-
-    storages: tuple[Storage, ...]
-    whole: bool = False
-    zeros: tuple[int, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    totals: bool = False
+    storages: tuple[Storage, ...]  # of each masked column
+    whole: bool = False  # whether columns of whole numbers stay whole
+    zeros: tuple[int, ...] = ()  # places of columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sums that are kept, in order; their columns are places
+    totals: bool = False  # whether whole numbers keep the total of every block
 
     @property
     def changes(self) -> bool:
@@ -135,10 +121,7 @@ def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays,
     """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values."""
     records = BucketRecords.read(arrays, plan)
     outcome = group_bucket(records, plan, state)
-    released = released_values(
-        records.X, records.Z, outcome.labels, plan.request.aggregate, records.weights, plan.embedding.codings,
-        plan.rounding, records.block,
-    )  # fmt: skip
+    released = aggregate(records, outcome.labels, plan)
     sizes = [group_sizes(column) for column in np.atleast_2d(outcome.labels.T)]
     measured = _measure(outcome, records, released, plan, sizes, arrays.get("lost"))
     row, labels = released.row, outcome.labels
@@ -150,51 +133,31 @@ def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays,
     return {"released": np.take(released.rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, measured
 
 
-def released_values(
-    X: Floats,
-    Z: Floats,
-    labels: Ints,
-    aggregate: str,
-    weights: Floats | None,
-    codings: Sequence[Coding],
-    rounding: Rounding,
-    block: Ints,
-) -> ReleasedValues:
+def aggregate(records: BucketRecords, labels: Ints, plan: BucketPlan) -> ReleasedValues:
     """Return the values of the groups; a missing cell stays missing."""
+    X, how = records.X, plan.request.aggregate
     if labels.ndim == 2:
         columns = [
-            released_values(
-                X[:, [j]], Z[:, [j]], column, aggregate, weights, codings[j : j + 1], rounding.only(j), block
-            )
+            aggregate(records._replace(X=X[:, [j]], Z=records.Z[:, [j]]), column, plan.only(j))
             for j, column in enumerate(np.ascontiguousarray(labels.T))
         ]
-        # The groups of columns are not the same: there is one row a record.
-        values = np.column_stack([column[row] for column, _, row in columns])
-        rounded = np.column_stack([column[row] for _, column, row in columns])
+        # The groups of columns are not the same: there is one row per record.
+        values = np.column_stack([column.values[column.row] for column in columns])
+        rounded = np.column_stack([column.rounded[column.row] for column in columns])
         return ReleasedValues(values, rounded, np.arange(len(X)))
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
-    values = group_values(X, Z, labels, aggregate, weights)
-    if aggregate != "medoid":
-        for j, coding in enumerate(codings):
-            values[:, j] = coding.represent(X, j, labels, values[:, j], weights)
-    return ReleasedValues(values, rounding.apply(values, X, labels, block), labels)
+    values = group_values(X, records.Z, labels, how, records.weights)
+    if how != "medoid":
+        for j, coding in enumerate(plan.embedding.codings):
+            values[:, j] = coding.represent(X, j, labels, values[:, j], records.weights)
+    return ReleasedValues(values, plan.rounding.apply(values, X, labels, records.block), labels)
 
 
 def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights: Floats | None = None) -> Floats:
-    """Return the values of each group, one row a group, in the units of X.
+    """Return the values of each group, one row per group, in the units of X.
 
-    Parameters
-    ----------
-    X
-        The records as they are.
-    Z
-        The same records standardised: the medoid is the record nearest to its group's centroid there.
-    labels
-        The group of each record, 0, 1, …
-    how
-        The aggregate.
-    weights
-        Weights of the records, for the mean.
+    Z holds the same records standardised: the medoid is the record nearest to its group's centroid there. Weights count
+    for the mean.
 
     Examples
     --------
@@ -240,19 +203,20 @@ def _measure(
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
     pairs = list(zip(plan.rounding.storages, released.rounded.T, strict=True))
+    taken = [storage.absent is not None and bool((column == storage.absent).any()) for storage, column in pairs]
     return Bucket(
-        errors,
-        totals,
-        added,
-        grouped,
-        np.bincount(np.concatenate(sizes)),
-        replace(outcome, labels=outcome.labels[:0]),
-        np.array([storage.whole and not is_whole(column) for storage, column in pairs]),
-        plan.rounding.new_zeros(records.X, released.rounded, released.row),
-        largest,
-        np.array([storage.absent is not None and bool((column == storage.absent).any()) for storage, column in pairs]),
-        _count_dominated(outcome.labels, records, released, plan),
-        _changes(records, released, plan.embedding),
+        errors=errors,
+        totals=totals,
+        rounding=added,
+        grouped=grouped,
+        sizes=np.bincount(np.concatenate(sizes)),
+        outcome=replace(outcome, labels=outcome.labels[:0]),
+        decimals=np.array([storage.whole and not is_whole(column) for storage, column in pairs]),
+        new_zeros=plan.rounding.new_zeros(records.X, released.rounded, released.row),
+        largest=largest,
+        taken=np.array(taken),
+        dominated=_count_dominated(outcome.labels, records, released, plan),
+        changes=_changes(records, released, plan.embedding),
     )
 
 
@@ -342,8 +306,8 @@ def nearest(values: Floats, nonzero: Bools) -> Floats:
     >>> nearest(np.array([[0.3, 0.3], [-0.2, -0.2], [2.6, 0.0]]), np.array([False, True])).tolist()
     [[0.0, 1.0], [-0.0, -1.0], [3.0, 0.0]]
     """
-    whole = np.rint(values)
-    return np.where(nonzero & (whole == 0), np.sign(values), whole)
+    rounded = np.rint(values)
+    return np.where(nonzero & (rounded == 0), np.sign(values), rounded)
 
 
 def count_dominated(
@@ -351,34 +315,24 @@ def count_dominated(
 ) -> tuple[int, int]:
     """Return how many groups one member dominates in a column, and how many groups have values there.
 
-    Parameters
-    ----------
-    values
-        The column as it was; NaN for missing cells, which no group shares with others.
-    labels
-        The group of each record, 0, 1, …
-    rounding
-        How far the released value of each record's group is from the group's exact mean.
-    weights
-        Weights of the records: a record contributes its weighted value.
-    units
-        Units of the records: the members of a group are its units, not its records.
+    Missing cells are NaN, and no group shares them with others. `rounding` is how far the released value of each
+    record's group is from the group's exact mean. With units, the members of a group are its units, not its records.
 
     Examples
     --------
     >>> count_dominated(np.array([1.0, 2.0, 900.0, 5.0, 6.0, 7.0]), np.array([0, 0, 0, 1, 1, 1]), np.zeros(6))
     (1, 2)
     """
-    seen = ~np.isnan(values)
+    present = ~np.isnan(values)
     shares = np.ones(len(values)) if weights is None else weights
-    amounts, moved, labels = (values * shares)[seen], (rounding * shares)[seen], labels[seen]
+    amounts, moved, labels = (values * shares)[present], (rounding * shares)[present], labels[present]
     if not len(labels):
         return 0, 0
     groups = int(labels.max()) + 1
     # The total that the released value stands for differs from the true one by this.
     error = np.bincount(labels, moved, minlength=groups)
     if units is not None:
-        amounts, labels = _by_unit(amounts, labels, units[seen])
+        amounts, labels = _by_unit(amounts, labels, units[present])
     # Members of opposite sign may cancel out, which nobody who estimates can know.
     error = np.where(np.bincount(labels, amounts < 0, minlength=groups) > 0, np.abs(error), error)
     largest, second, rest = np.full(groups, -1.0), np.zeros(groups), np.zeros(groups)

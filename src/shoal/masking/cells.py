@@ -152,7 +152,7 @@ def count_cells(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Int
     units = [part.units for part in parts if part.units is not None]
     if not units:
         return sizes_of(parts, roots, cells)
-    return np.array([len(found) for found in units_in_cells(units, roots, cells, request.k)], dtype=np.int64)
+    return np.array([len(cell_units) for cell_units in units_in_cells(units, roots, cells, request.k)], dtype=np.int64)
 
 
 def holders_of(
@@ -161,7 +161,7 @@ def holders_of(
     """Return whom k counts in each cell, as many as k needs: its units, or a holder of its own for every record."""
     units = [part.units for part in parts if part.units is not None]
     if units:
-        return [frozenset(found.tolist()) for found in units_in_cells(units, roots, len(sizes), request.k)]
+        return [frozenset(cell_units.tolist()) for cell_units in units_in_cells(units, roots, len(sizes), request.k)]
     return [frozenset((cell, i) for i in range(min(size, request.k))) for cell, size in enumerate(sizes.tolist())]
 
 
@@ -213,13 +213,15 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
 def _describe_patterns(columns: Columns, cell: Cell, size: int) -> str:
     """Say for a message which columns the records of a cell miss, and in which they are zero."""
     lacking, zero = (
-        listed([name for name, found in zip(names, pattern, strict=True) if found])
+        listed([name for name, holds in zip(names, pattern, strict=True) if holds])
         for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
     )
     misses, are = agreeing(size, "misses", "miss"), agreeing(size, "is", "are")
-    told = [f"{misses} exactly: {lacking}" if lacking else f"{misses} nothing"] if lacking or not columns.zeros else []
+    phrases = (
+        [f"{misses} exactly: {lacking}" if lacking else f"{misses} nothing"] if lacking or not columns.zeros else []
+    )
     if columns.zeros:
-        told.append(
+        phrases.append(
             f"{are} zero in exactly: {zero}" if zero else f"{are} zero in none of: {listed(list(columns.zeros))}"
         )
-    return " and ".join(told)
+    return " and ".join(phrases)

@@ -10,23 +10,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shoal.algorithms.auto import facts_of
-from shoal.algorithms.registry import AUTO, Method, Outcome, find
+from shoal.algorithms.registry import AUTO, EFFORTS, Method, Outcome, find
 from shoal.blocks.block_groups import group_blocks, group_cells
+from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, canonical_labels, number_through, scaling
+from shoal.core.messages import parameter
 from shoal.core.progress import STOP
+from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.counting_sort import sort_by_target
 from shoal.kernels.words import Words
 from shoal.kinds.coding import Embedding
-from shoal.masking.confidential import Promise, half_time, keep_promise, least_error
+from shoal.kinds.storage import FLOAT
+from shoal.masking.confidential import Promise
 from shoal.masking.request import MaskRequest
+from shoal.models.model import Model
+from shoal.models.model_registry import reached_by
+from shoal.models.promises.closeness import Closeness
+from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.algorithms.refinement import Variables
     from shoal.masking.aggregate import Rounding
+    from shoal.models.rule_enforcement import Search
+    from shoal.models.rules import Rules
 
-__all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket", "variables_of"]
+__all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket", "keep_promise", "variables_of"]
 
 
 class BucketPlan(NamedTuple):
@@ -36,17 +46,26 @@ class BucketPlan(NamedTuple):
     rounding: Rounding
     embedding: Embedding
     promise: Promise
-    scale: Scaling | None  # None: there is one bucket, and its blocks are whole cells
-    records: int
-    parallel: int  # buckets that are masked at the same time
-    threads: int  # that mask the blocks of a bucket
+    whole: bool  # there is one bucket, and its blocks are whole cells
+    scale: Scaling | None = None  # None: that of the records of the one bucket
+    records: int = 0
+    parallel: int = 1  # buckets that are masked at the same time
+    threads: int = 1  # that mask the blocks of a bucket
     amounts: tuple[int, ...] = ()  # places of columns of numbers
     shared: Sequence[Mapping[str, Any]] = ()  # options of the method per cell that serve many runs
 
-    @property
-    def whole(self) -> bool:
-        """Whether the records are in whole cells, not in blocks."""
-        return self.scale is None
+    @classmethod
+    def of_numbers(cls, request: MaskRequest, d: int, scale: Scaling | None, *, whole: bool) -> BucketPlan:
+        """Return the plan for columns of numbers without promises, released as they are computed."""
+        from shoal.masking.aggregate import Rounding
+
+        rounding = Rounding(storages=(FLOAT,) * d)
+        return cls(request, rounding, Embedding.of_numbers(d), Promise(), whole=whole, scale=scale)
+
+    def only(self, place: int) -> BucketPlan:
+        """Return the plan for one column that is grouped on its own."""
+        embedding = replace(self.embedding, codings=self.embedding.codings[place : place + 1])
+        return self._replace(embedding=embedding, rounding=self.rounding.only(place))
 
 
 class BucketRecords(NamedTuple):
@@ -96,10 +115,7 @@ def group_bucket(records: BucketRecords, plan: BucketPlan, state: State) -> Outc
     if request.refine:
         outcome = replace(outcome, labels=_refined(outcome.labels, records, plan, state))
     if promised:
-        labels = keep_promise(
-            records, outcome.labels, promise, request, block=not plan.whole, state=state, threads=plan.threads
-        )
-        outcome = _regrouped(outcome, labels)
+        outcome = _regrouped(outcome, keep_promise(records, outcome.labels, plan, state))
     if plan.whole and promise.models:
         return _with_bound(outcome, least_error(records.Z, records.codes, promise))
     return outcome
@@ -195,3 +211,95 @@ def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
     release = np.array([releases[coding.release] for coding in codings], dtype=np.int64)
     values = np.ascontiguousarray(np.hstack(parts))
     return Variables(np.repeat(release, widths), values, np.repeat(table, widths), squares, ancestors)
+
+
+def keep_promise(records: BucketRecords, labels: Ints, plan: BucketPlan, state: State) -> Ints:
+    """Return groups that keep the promise; refuse it where not even all records of a cell do."""
+    from shoal.models.rule_enforcement import Search, keep_rules, repair, rules_of
+
+    request, promise, Z, cells = plan.request, plan.promise, records.compared, records.cells
+    rules = promise.rules(records.codes, promise.models, records.units, request.k)
+    _check_promise(rules, [rows for rows, _ in cells], plan)
+    if not request.entry.confidential:
+        search = Search(request.seed, request.steps, state)
+        if request.entry.name == AUTO or (request.entry.anytime and plan.whole):
+            search = _search_by(request, search, len(Z))
+        return keep_rules(Z, labels, cells, request.k, rules, search, threads=plan.threads)
+
+    def grouped(cell: tuple[Ints, Ints]) -> Ints:
+        rows, present = cell
+        members, cell_rules = np.ascontiguousarray(Z[np.ix_(rows, present)]), rules_of(rules, rows)
+        return repair(members, _group_for_closeness(members, cell_rules, plan, state), cell_rules)
+
+    return number_through(len(Z), (rows for rows, _ in cells), spread(grouped, cells, plan.threads))
+
+
+def _check_promise(rules: Rules, cells: Sequence[Ints], plan: BucketPlan) -> None:
+    """Refuse what not even all records of a cell keep: no groups of them would, as none is better than all together."""
+    cell = np.empty(sum(map(len, cells)), dtype=np.int64)
+    for number, rows in enumerate(cells):
+        cell[rows] = number
+    for rule, (place, model) in enumerate(plan.promise.models):
+        lacks, reached = reached_by(rules, rule, cell)
+        if (lacks > 0).any():
+            worst = model.worst(reached)
+            records = len(cells[int(np.flatnonzero(reached == worst)[0])])
+            name = plan.promise.columns[place].name
+            raise _impossible(name, model, records, worst, len(cells), block=not plan.whole)
+
+
+def half_time(entry: Method, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a method with half of the seconds that it may take, if they are limited."""
+    seconds = entry.seconds(options)
+    return options if seconds is None or entry.time_option is None else {**options, entry.time_option: seconds / 2}
+
+
+def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
+    """Return a search for n records that takes the steps or the time of a method that searches."""
+    entry, options = request.entry, half_time(request.entry, request.options)
+
+    def improve(records: Floats) -> Ints:
+        return entry.run(records, request.k, options, seed=request.seed, state=search.state).labels
+
+    if request.options.get("bound"):  # the method has searched already
+        seconds = entry.seconds(options)
+    else:
+        search, seconds = search._replace(improve=improve), entry.seconds(request.options)
+    steps = entry.steps(options)
+    # Steps of a record are as many as those of `effort`.
+    return search._replace(steps=search.steps if steps is None else steps / n / EFFORTS["good"], seconds=seconds)
+
+
+def _group_for_closeness(records: Floats, rules: Rules, plan: BucketPlan, state: State) -> Ints:
+    """Group the records of a cell by an algorithm of Soria-Comas et al."""
+    from shoal.models.closeness_first import closeness_first
+    from shoal.models.k_first import k_first
+
+    request = plan.request
+    if request.entry.name == "k-first":
+        return k_first(records, request.k, rules, state=state)
+    # The first column that closeness is promised of.
+    first = next(rule for rule, (_, model) in enumerate(plan.promise.models) if isinstance(model, Closeness))
+    return closeness_first(records, rules.codes[first], request.k, float(rules.bounds[first]), state=state)
+
+
+def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
+    """Return a lower bound on the SSE of all groups of the whole table that keep closeness; 0 if nothing is proven."""
+    if not any(isinstance(model, Closeness) for _, model in promise.models):
+        return 0.0
+    from shoal.models.closeness_bound import closeness_bound
+
+    return closeness_bound(Z, promise.rules(codes, promise.models))
+
+
+def _impossible(name: Name, model: Model, records: int, reached: float, cells: int, *, block: bool) -> InputError:
+    what, less = "of a stratum that miss the same columns", model.possible(reached)
+    way = f"Join small strata, or ask for less: {less} can be kept."
+    if block:
+        what, way = "of a block", "Use a larger block, or 0 for none, join small strata, or ask for less."
+    elif cells == 1:
+        what, way = "of the table", f"Ask for less: {less} can be kept."
+    return InputError(
+        f"{parameter(model.parameter)} requires {model.says} in column {name!r}, but all {records} records {what} "
+        f"together have {model.reached_text(reached)}, so that not all groups of them can keep it. {way}"
+    )

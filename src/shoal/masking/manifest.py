@@ -92,8 +92,8 @@ def digests(source: str | os.PathLike[str]) -> dict[str, Any]:
     if Path(source).is_file():
         return {"sha256": sha256(source)}
     files = {path.name: sha256(path) for path in files_of(source)}
-    listed = "".join(f"{digest}  {name}\n" for name, digest in files.items())
-    return {"sha256": hashlib.sha256(listed.encode()).hexdigest(), "files": files}
+    lines = "".join(f"{digest}  {name}\n" for name, digest in files.items())
+    return {"sha256": hashlib.sha256(lines.encode()).hexdigest(), "files": files}
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
@@ -123,7 +123,7 @@ def described(release: Release) -> dict[str, Any]:
             "status": release.status,
             "column_loss": {str(name): loss for name, loss in release.column_loss.items()},
             "group_sizes": {str(size): count for size, count in release.size_histogram.items()},
-            "reached": {str(name): dict(found) for name, found in release.reached.items()},
+            "reached": {str(name): dict(figures) for name, figures in release.reached.items()},
             "homogeneous": {str(name): count._asdict() for name, count in release.homogeneous.items()},
             "dominated": {str(name): count._asdict() for name, count in release.dominated.items()},
             "facts": dict(release.facts),
@@ -334,8 +334,10 @@ def _not_a_manifest(path: Path, reason: str) -> InputError:
     return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")
 
 
-def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: Mapping[Any, str] | None = None) -> str:
-    """Return the command line that asks for a masking; `asked` as `MaskRequest.recorded` tells it.
+def as_command(
+    recorded: Mapping[str, Any], source: str, output: str, hierarchies: Mapping[Any, str] | None = None
+) -> str:
+    """Return the command line that asks for a masking; `recorded` as `MaskRequest.recorded` tells it.
 
     `hierarchies` names the files of columns whose values are in a tree: no command can hold the tree itself.
 
@@ -345,9 +347,9 @@ def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: 
     'shoal mask in.csv -k 5 -c sales -m v-mdav -O gamma=0.2 -o out.csv'
     """
     words = ["shoal", "mask", source]
-    told, options = _chosen(asked)
+    changed, options = _chosen(recorded)
     items = {item.name: item for item in parameters() if item.metadata["stored"] and item.metadata["flags"]}
-    for name, value in told.items():
+    for name, value in changed.items():
         if name == "kinds":
             for column, kind in value.items():
                 words += as_option(column, kind, (hierarchies or {}).get(column))
@@ -358,23 +360,24 @@ def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: 
     return shlex.join([*words, "-o", output])
 
 
-def _chosen(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _chosen(recorded: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the options of the method that are not at their defaults, but for objects."""
-    objects = not_recorded(asked)
-    told = {
-        item.name: asked[item.name]
+    objects = not_recorded(recorded)
+    changed = {
+        item.name: recorded[item.name]
         for item in parameters()
-        if item.name not in ("options", *objects) and asked.get(item.name, item.default) not in (item.default, None, [])
+        if item.name not in ("options", *objects)
+        and recorded.get(item.name, item.default) not in (item.default, None, [])
     }
-    entry = ALL_METHODS.get(asked.get("method", ""))
+    entry = ALL_METHODS.get(recorded.get("method", ""))
     defaults = {option.name: option.default for option in entry.options} if entry is not None else {}
-    unsaid = (*told, *objects)
+    unsaid = (*changed, *objects)
     options = {
         name: value
-        for name, value in asked["options"].items()
+        for name, value in recorded["options"].items()
         if name not in unsaid and value not in (None, defaults.get(name))
     }
-    return told, options
+    return changed, options
 
 
 def _option(item: Field[Any], value: Any) -> list[str]:
@@ -392,7 +395,7 @@ def _listed(part: Any) -> str:
     return ",".join(map(str, part)) if isinstance(part, (list, tuple)) else str(part)
 
 
-def as_call(asked: Mapping[str, Any], source: str | None, output: str | None = None) -> str:
+def as_call(recorded: Mapping[str, Any], source: str | None, output: str | None = None) -> str:
     """Return the call of `shoal.mask` that asks for a masking; of a table that has a path, or of `data`.
 
     Examples
@@ -406,7 +409,7 @@ def as_call(asked: Mapping[str, Any], source: str | None, output: str | None = N
         columns=['sales'],
     )
     """
-    told, options = _chosen(asked)
-    told |= options | ({} if output is None else {"output": output})
-    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in told.items())
+    changed, options = _chosen(recorded)
+    changed |= options | ({} if output is None else {"output": output})
+    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in changed.items())
     return f"import shoal\n\nshoal.mask(\n    {'data' if source is None else repr(source)},\n    {arguments},\n)"

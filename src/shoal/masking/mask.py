@@ -125,5 +125,5 @@ def mask(
     >>> round(release.loss, 3)
     1.171
     """
-    asked = dict(locals())  # names and defaults are those of the request, which a test holds them to
-    return mask_request(asked.pop("data"), MaskRequest(**asked))
+    arguments = dict(locals())  # names and defaults are those of the request, which a test holds them to
+    return mask_request(arguments.pop("data"), MaskRequest(**arguments))

@@ -25,7 +25,6 @@ from shoal.kinds.storage import MISSING, Storage
 from shoal.kinds.time_scale import Span
 from shoal.masking.aggregate import Rounding
 from shoal.masking.cells import (
-    STAY,
     Cell,
     Joined,
     Moves,
@@ -40,7 +39,7 @@ from shoal.masking.cells import (
 from shoal.masking.confidential import Promise, number_values
 from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
-from shoal.masking.roles import Columns
+from shoal.masking.roles import Columns, settle
 from shoal.masking.sums import LARGEST
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Name, Spelling
@@ -75,10 +74,13 @@ class Spellings:
         return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What all parts together hold, and what will be done with it."""
+    """Records that were read, what all their parts together hold, and what will be done with them."""
 
+    records: Records
+    request: MaskRequest  # settled
+    timings: dict[str, float]  # seconds by step
     columns: Columns
     rows: int  # records that are released
     own: list[Own]  # of each part: what its cells and values are in the whole table
@@ -96,6 +98,11 @@ class Plan:
     notes: tuple[str, ...]
     blanked: bool  # whether numbers are made missing
     types: Mapping[Name, Any]  # of columns of text that are released as something else
+
+    def requesting(self, request: MaskRequest) -> Plan:
+        """Return the plan of a request that differs in method, k and promises, for the same records."""
+        promise = self.promise._replace(models=tuple(request.models()))
+        return replace(self, request=settle(request, self.columns), promise=promise, timings={})
 
     @property
     def extent(self) -> Extent:
@@ -128,75 +135,85 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part])
             f"same columns, or {setting('missing', 'drop')} to leave them out."
         )
     dropped = request.missing == "drop" and incomplete > 0
-    kept = sum(part.kept for part in parts)
-    if not kept and request.small == "suppress":
+    rows = sum(part.kept for part in parts)
+    if not rows and request.small == "suppress":
         raise InputError(
             f"{setting('small', 'suppress')} leaves nothing: every stratum or pattern has fewer than k={request.k} "
             f"records. Use a smaller k, or fewer columns in {parameter('by')}."
         )
-    check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
+    check_k(request.k, rows, "the table without records that miss a value" if dropped else "")
 
 
 def make_plan(
-    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None, moves: Moves = STAY
+    records: Records,
+    request: MaskRequest,
+    columns: Columns,
+    parts: Sequence[Part],
+    moves: Moves,
+    timings: dict[str, float],
 ) -> Plan:
     """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
+    dialect = records.dialect
     check_records(request, columns, parts)
-    incomplete, kept = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
+    incomplete, rows = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
     cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
     codings, codes = code_values(columns, parts)
     promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
     sizes = sizes_of(parts, roots, len(numbered))
     check_cells(request, columns, numbered, count_cells(request, parts, roots, len(numbered)))
-    spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
+    spelled = [
+        frozenset[Spelling]().union(*spelled_parts)
+        for spelled_parts in zip(*(part.spellings for part in parts), strict=True)
+    ]
     spellings, coded = _spell_missing(columns, spelled, dialect)
     if dialect is None and request.output is not None and Path(request.output).suffix.lower() in CSV:
         _check_words(columns, codings, np.sum([part.missing for part in parts], axis=0))
     limits = merged_limits(parts, codings)
     storages = _merge_storages(columns, parts, coded)
     _check_rules(request, columns, storages, parts)
-    _check_totals(columns, storages, limits, kept)
+    _check_totals(columns, storages, limits, rows)
     places = {name: place for place, name in enumerate(columns.masked)}
     present = np.sum([part.present for part in parts], axis=0)
+    notes = _notes(
+        request,
+        dropped=incomplete if request.missing == "drop" else 0,
+        suppressed=sum(part.suppressed for part in parts),
+        grouped=int(sizes @ [any(cell.missing) for cell in numbered]),
+    )
+    zero = np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros))
     return Plan(
-        columns._replace(confidential=promise.columns),
-        kept,
-        [Own(*found) for found in zip(roots, codes, numbers, _firsts(parts), strict=True)],
-        sizes,
-        number_cells([[cell.stratum for cell in numbered]])[0][0],
-        storages,
-        Spellings(
-            spellings,
-            strata if moves.joined is None else moves.joined.spelled,
-            {name: found[0] for name, found in coded.items()},
-            moves.joined,
+        records=records,
+        request=request,
+        timings=timings,
+        columns=replace(columns, confidential=promise.columns),
+        rows=rows,
+        own=[Own(*numbering) for numbering in zip(roots, codes, numbers, _firsts(parts), strict=True)],
+        sizes=sizes,
+        strata=number_cells([[cell.stratum for cell in numbered]])[0][0],
+        storages=storages,
+        spellings=Spellings(
+            missing=spellings,
+            strata=strata if moves.joined is None else moves.joined.spelled,
+            codes={name: codes[0] for name, codes in coded.items()},
+            joined=moves.joined,
         ),
-        limits,
-        present,
-        Embedding(codings, columns.importance, tuple(np.flatnonzero(present == 0).tolist())),
-        promise,
-        Rounding(
-            storages,
-            request.whole,
-            tuple(columns.zero_places),
-            tuple(rule.renamed(places) for rule in columns.rules),
-            columns.totals,
+        limits=limits,
+        present=present,
+        embedding=Embedding(codings, columns.importance, tuple(np.flatnonzero(present == 0).tolist())),
+        promise=promise,
+        rounding=Rounding(
+            storages=storages,
+            whole=request.whole,
+            zeros=tuple(columns.zero_places),
+            rules=tuple(rule.renamed(places) for rule in columns.rules),
+            totals=columns.totals,
         ),
-        np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
-        sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
-        (
-            *_notes(
-                request,
-                dropped=incomplete if request.missing == "drop" else 0,
-                suppressed=sum(part.suppressed for part in parts),
-                grouped=int(sizes @ [any(cell.missing) for cell in numbered]),
-            ),
-            *moves.notes,
-            *_code_notes(request, coded),
-        ),
-        moves.blanked > 0,
-        _types(columns, parts, numbered, dialect),
+        totals=np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
+        zeros=sizes @ zero,
+        notes=(*notes, *moves.notes, *_code_notes(request, coded)),
+        blanked=moves.blanked > 0,
+        types=_types(columns, parts, numbered, dialect),
     )
 
 
@@ -221,21 +238,23 @@ def _firsts(parts: Sequence[Part]) -> list[int]:
 
 def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[Part]) -> None:
     """Refuse a rule that records break, or that whole numbers could not obey."""
-    whole = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
+    whole_names = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
     empty = {
-        name for name, *found in zip(columns.masked, *(part.storages for part in parts), strict=True) if not any(found)
+        name
+        for name, *part_values in zip(columns.masked, *(part.storages for part in parts), strict=True)
+        if not any(part_values)
     }
-    for rule, *found in zip(columns.rules, *(part.broken for part in parts), strict=True):
-        broken = sum(number for number, _ in found)
+    for rule, *part_values in zip(columns.rules, *(part.broken for part in parts), strict=True):
+        broken = sum(number for number, _ in part_values)
         if broken:
-            first = min(record for number, record in found if number)
+            first = min(record for number, record in part_values if number)
             raise InputError(
                 f"{parameter('sums')} contains {rule.text!r}, but {count(broken, 'record')} "
                 f"{agreeing(broken, 'breaks', 'break')} it, {agreeing(broken, '', 'the first of them ')}record "
                 f"{first}. Correct the values, make one of them missing, or leave the rule out."
             )
-        split = [name for name in rule.columns if name not in whole | empty]
-        if request.whole and rule.total in whole and split:
+        split = [name for name in rule.columns if name not in whole_names | empty]
+        if request.whole and rule.total in whole_names and split:
             raise InputError(
                 f"{setting('integers', request.integers)} cannot be combined with the rule {rule.text!r}: column "
                 f"{rule.total!r} holds whole numbers and column {split[0]!r} does not, so their sum would not stay "
@@ -245,11 +264,11 @@ def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Stor
 
 def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats, records: int) -> None:
     """Refuse to keep totals that are too large, or zeros of a column that is added up from rounded ones."""
-    for name, storage, most in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
-        if columns.totals and storage.whole and most * records >= LARGEST:
+    for name, storage, largest in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
+        if columns.totals and storage.whole and largest * records >= LARGEST:
             raise InputError(
                 f"{setting('integers', 'totals')} is not possible: the values of column {name!r} are too large, up to "
-                f"{most:g}. Use {setting('integers', 'round')}."
+                f"{largest:g}. Use {setting('integers', 'round')}."
             )
     for rule in columns.rules:
         if columns.totals and rule.total in columns.zeros:
@@ -275,11 +294,11 @@ def _spell_missing(
     It is the code that was named first of those that occur, by its shortest spelling; without one, the only spelling
     that there is, else an empty cell.
     """
-    chosen: dict[Name, Spelling] = {}
+    missing_spellings: dict[Name, Spelling] = {}
     coded: dict[Name, list[Code]] = {}
-    for name, kind, found in zip(columns.masked, columns.kinds, spelled, strict=True):
-        chosen[name] = next(iter(found)) if len(found) == 1 else None
-        texts = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
+    for name, kind, spellings in zip(columns.masked, columns.kinds, spelled, strict=True):
+        missing_spellings[name] = next(iter(spellings)) if len(spellings) == 1 else None
+        texts = sorted((text for text in spellings if text is not None), key=lambda text: (len(text), text))
         for code in columns.codes.get(name, ()):
             if kind.numeric and dialect is None and as_number(code) is None:
                 raise InputError(
@@ -287,11 +306,11 @@ def _spell_missing(
                 )
             cells = pl.Series(texts, dtype=pl.String)
             hits = [str(code)] if dialect is None else cells.filter(coded_text(cells, [code], dialect)).to_list()
-            if set(hits) & found:
+            if set(hits) & spellings:
                 if not coded.setdefault(name, []):
-                    chosen[name] = hits[0]
+                    missing_spellings[name] = hits[0]
                 coded[name].append(code)
-    return chosen, coded
+    return missing_spellings, coded
 
 
 def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> None:
@@ -299,9 +318,9 @@ def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> 
     for name, coding, holes in zip(columns.masked, codings, missing.tolist(), strict=True):
         words = [repr(value) for value in coding.values if isinstance(value, str) and value.strip() in MISSING]
         if len(words) + (holes > 0) > 1:
-            found = " and ".join([*words, *(["missing cells"] if holes else [])])
+            variants = " and ".join([*words, *(["missing cells"] if holes else [])])
             raise InputError(
-                f"Column {name!r} holds {found}, which mean the same in a CSV file. Write Parquet, or make them the "
+                f"Column {name!r} holds {variants}, which mean the same in a CSV file. Write Parquet, or make them the "
                 "same first."
             )
 
@@ -310,11 +329,11 @@ def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> l
     """Say which codes were taken for missing, and which never occur."""
     notes = []
     for name, codes in request.codes.items():
-        found = coded.get(name, ())
-        if found:
-            alike = f"; all its missing cells are released as {found[0]}" if request.missing == "group" else ""
-            notes.append(f"cells of {name} that read {' or '.join(map(str, found))} were taken for missing{alike}")
-        absent = [str(code) for code in codes if code not in found]
+        used_codes = coded.get(name, ())
+        if used_codes:
+            alike = f"; all its missing cells are released as {used_codes[0]}" if request.missing == "group" else ""
+            notes.append(f"cells of {name} that read {' or '.join(map(str, used_codes))} were taken for missing{alike}")
+        absent = [str(code) for code in codes if code not in used_codes]
         if absent:
             notes.append(f"missing code {' and '.join(absent)} never occurs in {name}")
     return notes
@@ -356,10 +375,10 @@ def _merge_storages(
     merged = []
     for name, kind, *storages in zip(columns.masked, columns.kinds, *(part.storages for part in parts), strict=True):
         absent = as_number(coded[name][0]) if name in coded and kind.numeric else None
-        seen = [storage for storage in storages if storage is not None]
-        types = {storage.type for storage in seen}
-        whole = bool(seen) and all(storage.whole for storage in seen)
-        merged.append(Storage(types.pop() if len(types) == 1 else "float64", whole, absent))
+        part_storages = [storage for storage in storages if storage is not None]
+        types = {storage.type for storage in part_storages}
+        all_whole = bool(part_storages) and all(storage.whole for storage in part_storages)
+        merged.append(Storage(types.pop() if len(types) == 1 else "float64", all_whole, absent))
     return tuple(merged)
 
 
@@ -387,13 +406,14 @@ def check_engine(request: MaskRequest, records: Records) -> None:
         raise InputError(f"{parameter('weights')} must name a column for a table beyond memory; got a vector.")
 
 
-def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -> Blocking | None:
+def choose_rule(plan: Plan, most: int) -> Blocking | None:
     """Return how the table is cut in blocks, None if it is not; one that is never whole always is.
 
     No unit has more than `most` records.
     """
+    request, whole = plan.request, plan.records.whole
     entry, block = request.entry, request.block
-    if not records.whole and block is None:
+    if not whole and block is None:
         block = max(BLOCK, 2 * request.k)
     rule = choose_blocking(
         block,
@@ -430,7 +450,7 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
         # A block must keep the models by itself: it should hold several groups of the size that they need.
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
-    if rule is None and not records.whole:
+    if rule is None and not whole:
         raise InputError(f"{parameter('block')} must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule
 
@@ -442,4 +462,4 @@ def find_scales(records: Records, columns: Columns) -> Columns:
         return columns
     spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
     scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
-    return columns._replace(scales=scales)
+    return replace(columns, scales=scales)

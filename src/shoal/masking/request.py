@@ -463,14 +463,14 @@ class MaskRequest:
     def _read_models(self) -> None:
         """Make models of what was given: of all confidential columns, or a mapping of some."""
         for name in PROMISES:
-            given = getattr(self, name)
-            if given is None:
+            promise = getattr(self, name)
+            if promise is None:
                 continue
             if self.confidential is None:
                 raise InputError(
                     f"{parameter(name)} requires confidential columns. Name them in {parameter('confidential')}."
                 )
-            object.__setattr__(self, name, read_promise(name, given))
+            object.__setattr__(self, name, read_promise(name, promise))
 
     def models(self) -> list[tuple[int, Model]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
@@ -524,9 +524,9 @@ class MaskRequest:
 
     def notes(self) -> list[str]:
         """Return what a reader of the release must know about the request."""
-        told = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
-        moved = f"records were moved between groups to lower the released loss ({setting('refine', self.refine)})"
-        return [*([told] if self.own else []), *([moved] if self.refine else [])]
+        by_user = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
+        refined = f"records were moved between groups to lower the released loss ({setting('refine', self.refine)})"
+        return [*([by_user] if self.own else []), *([refined] if self.refine else [])]
 
     def plain_kinds(self) -> dict[Name, Any] | None:
         """Return the kinds as plain values."""
@@ -559,8 +559,8 @@ class MaskRequest:
         """The weights, if they were given as numbers and not as a column's name."""
         import numpy as np
 
-        given = self.weights is not None and not isinstance(self.weights, (str, int))
-        if not given:
+        is_vector = self.weights is not None and not isinstance(self.weights, (str, int))
+        if not is_vector:
             return None
         masked = isinstance(self.weights, np.ma.MaskedArray)
         return np.asarray(plain_array(self.weights) if masked else self.weights, dtype=np.float64)
@@ -609,10 +609,10 @@ def _recorded(value: object, name: str | None = None) -> object:
     return value if isinstance(value, (str, Number, NoneType)) else f"{GIVEN}{name or type(value).__name__}"
 
 
-def not_recorded(asked: Mapping[str, Any]) -> list[str]:
+def not_recorded(recorded: Mapping[str, Any]) -> list[str]:
     """Return the parameters and options whose values were objects that `MaskRequest.recorded` only names."""
-    told = {**asked["options"], "weights": asked.get("weights")}
-    return [name for name, value in told.items() if isinstance(value, str) and value.startswith(GIVEN)]
+    values = {**recorded["options"], "weights": recorded.get("weights")}
+    return [name for name, value in values.items() if isinstance(value, str) and value.startswith(GIVEN)]
 
 
 def parameters() -> tuple[Field[Any], ...]:

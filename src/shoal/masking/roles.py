@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
@@ -25,12 +26,13 @@ from shoal.tables.columns import Name
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.table import check_name
 
-__all__ = ["Columns", "choose_masked"]
+__all__ = ["Columns", "choose_masked", "settle"]
 
 NUMBER = Number()
 
 
-class Columns(NamedTuple):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Columns:
     """The columns that are looked at."""
 
     masked: tuple[Name, ...]
@@ -42,7 +44,7 @@ class Columns(NamedTuple):
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
     codes: Codes  # numbers and texts that stand for missing in masked columns
-    scales: Mapping[Name, Scale]  # how dates, times and durations are counted, once all of them were seen
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # how dates, times and durations are counted
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
     totals: bool = False  # whether columns of whole numbers keep their totals
@@ -122,77 +124,83 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         check_name(request.unit, names, "unit")
     kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
     numbers = [name for name in names if name in schema.numeric or kinds.get(name, NUMBER).scaled]
-    wanted = None if request.columns is None else as_names(request.columns)
-    apart = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
-    chosen = choose_columns(names, numbers, wanted, apart=apart)
-    for name in chosen:
+    requested = None if request.columns is None else as_names(request.columns)
+    reserved = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
+    masked = choose_columns(names, numbers, requested, apart=reserved)
+    for name in masked:
         if name in by:
             raise InputError(
                 f"{parameter('columns')} and {parameter('by')} both name column {name!r}: it cannot be masked and "
                 "split by."
             )
-    if request.unit is not None and request.unit in (*chosen, *by, weights):
+    if request.unit is not None and request.unit in (*masked, *by, weights):
         raise InputError(
             f"{parameter('unit')} names column {request.unit!r}, which is masked, a stratum or the weight. Use another "
             "column."
         )
-    _check_roles(request, schema, chosen, [*by, weights])
-    _check_whole(request, chosen, kinds)
-    named = [*chosen, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
+    _check_roles(request, schema, masked, [*by, weights])
+    _check_whole(request, masked, kinds)
+    with_role = [*masked, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
     return Columns(
-        tuple(chosen),
-        tuple(by),
-        weights,
-        request.unit,
-        tuple(_kind_of(name, kinds, schema) for name in chosen),
-        frozenset(kinds),
-        tuple(name for name in names if name not in dropped and (name in named or not is_stored_index(name))),
-        _importance(request, chosen),
-        request.codes,
-        {},
-        _numbers_among(request, "zeros", chosen, schema),
-        _rules(request, chosen, schema),
-        request.integers == "totals",
-        _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
-        _numbers_among(request, "block_by", chosen, schema),
+        masked=tuple(masked),
+        by=tuple(by),
+        weights=weights,
+        unit=request.unit,
+        kinds=tuple(_kind_of(name, kinds, schema) for name in masked),
+        given=frozenset(kinds),
+        released=tuple(n for n in names if n not in dropped and (n in with_role or not is_stored_index(n))),
+        importance=_importance(request, masked),
+        codes=request.codes,
+        zeros=_numbers_among(request, "zeros", masked, schema),
+        rules=_rules(request, masked, schema),
+        totals=request.integers == "totals",
+        confidential=_confidential(request, names, [*masked, *by, weights, request.unit, *dropped], schema),
+        block_by=_numbers_among(request, "block_by", masked, schema),
         # Columns that are chosen by name leave the others unmasked on purpose.
-        texts=() if wanted is not None else tuple(n for n in names if n not in (*numbers, *schema.timed, *apart)),
+        texts=() if requested is not None else tuple(n for n in names if n not in (*numbers, *schema.timed, *reserved)),
     )
+
+
+def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
+    """Return the request with the method that compares these columns, and all its options."""
+    settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
+    for kind in columns.kinds:
+        if kind.columns and not settled.entry.whole_records:
+            raise InputError(
+                f"Method {settled.entry.name!r} groups every column on its own, but columns {listed(kind.columns)} are "
+                "one value. Use a method that groups whole records."
+            )
+    return settled
 
 
 def _check_whole(request: MaskRequest, masked: Sequence[Name], kinds: Mapping[Name, Kind]) -> None:
     """Refuse to mask one of several columns that are one value, or each on its own."""
     for name in masked:
         columns = kinds[name].columns if name in kinds else ()
-        if outside := [other for other in columns if other not in masked or kinds.get(other) != kinds[name]]:
+        if outside := [partner for partner in columns if partner not in masked or kinds.get(partner) != kinds[name]]:
             raise InputError(
                 f"Column {name!r} is one value with column {outside[0]!r}, which is not masked or has another kind. "
                 f"Name it in 'columns' too, and give the kind to both: {{{columns!r}: …}}."
             )
-        if columns and not request.entry.whole_records:
-            raise InputError(
-                f"Method {request.entry.name!r} groups every column on its own, but columns {listed(columns)} are one "
-                "value. Use a method that groups whole records."
-            )
 
 
 def _confidential(
-    request: MaskRequest, names: Sequence[Name], others: Sequence[Name], schema: Schema
+    request: MaskRequest, names: Sequence[Name], taken_names: Sequence[Name], schema: Schema
 ) -> tuple[Chosen, ...]:
     """Return the confidential columns; refuse one that is named for something else too."""
-    given, chosen = request.kinds or {}, list[Chosen]()
+    user_kinds, sensitive = request.kinds or {}, list[Chosen]()
     for name in as_names(request.confidential):
         check_name(name, names, "confidential")
-        if name in others or name in [column.name for column in chosen]:
+        if name in taken_names or name in [column.name for column in sensitive]:
             raise InputError(
                 f"{parameter('confidential')} names column {name!r}, which is masked, a stratum, the weight, the unit, "
                 "dropped, or named twice. A confidential column is released unchanged: name it once."
             )
         levels = schema.levels.get(name, ())
-        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
-    if request.confidential is not None and not chosen:
+        sensitive.append(Chosen(name, user_kinds.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
+    if request.confidential is not None and not sensitive:
         raise InputError(f"{parameter('confidential')} must name at least one column, got none.")
-    return tuple(chosen)
+    return tuple(sensitive)
 
 
 def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
@@ -222,8 +230,8 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
 
 def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
     """Return the columns that a parameter names; refuse one that is not masked or holds no numbers."""
-    named = as_names(getattr(request, role))
-    for name in named:
+    names = as_names(getattr(request, role))
+    for name in names:
         check_name(name, list(schema.names), role)
         if name not in masked:
             raise InputError(
@@ -234,20 +242,20 @@ def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: 
             raise InputError(
                 f"{parameter(role)} must name columns of numbers, but column {name!r} holds {kind.holds}. Leave it out."
             )
-        if named.count(name) > 1:
+        if names.count(name) > 1:
             raise InputError(f"{parameter(role)} names column {name!r} twice. Name it once.")
-    return tuple(named)
+    return tuple(names)
 
 
 def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
     """Return how much each masked column counts; None if all do alike."""
     if request.distance is None and request.importance is None:
         return None
-    given, decide = (
+    importance, decide = (
         dict(request.importance or {}),
         as_names(request.distance) if request.distance is not None else masked,
     )
-    for role, names in (("distance", decide), ("importance", list(given))):
+    for role, names in (("distance", decide), ("importance", list(importance))):
         for name in names:
             if name not in masked:
                 raise InputError(
@@ -256,23 +264,24 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
                 )
     if not decide:
         raise InputError(f"{parameter('distance')} must name at least one masked column, got none.")
-    return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
+    return tuple(float(importance.get(name, 1.0)) if name in decide else 0.0 for name in masked)
 
 
-def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart: list[Name]) -> None:
+def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmasked: list[Name]) -> None:
     """Refuse columns that are named for two things at once."""
     names = list(schema.names)
-    dropped, kept = as_names(request.identifiers), as_names(request.keep)
-    for role, columns in (("identifiers", dropped), ("keep", kept)):
+    dropped, keep = as_names(request.identifiers), as_names(request.keep)
+    for role, columns in (("identifiers", dropped), ("keep", keep)):
         for name in columns:
             check_name(name, names, role)
-            if name in (*masked, *apart):
+            if name in (*masked, *unmasked):
                 raise InputError(
                     f"{parameter(role)} names column {name!r}, which is masked, a stratum or the weight. Name it once."
                 )
-    if both := [name for name in dropped if name in kept]:
+    if repeated := [name for name in dropped if name in keep]:
         raise InputError(
-            f"{parameter('identifiers')} and {parameter('keep')} both name column {both[0]!r}. Name it in one of them."
+            f"{parameter('identifiers')} and {parameter('keep')} both name column {repeated[0]!r}. Name it in one of "
+            "them."
         )
     for name in request.codes:
         check_name(name, names, "missing_codes")
@@ -296,17 +305,17 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
             )
 
 
-def _kind_of(name: Name, given: Mapping[Name, Kind], schema: Schema) -> Kind:
+def _kind_of(name: Name, user_kinds: Mapping[Name, Kind], schema: Schema) -> Kind:
     """Return the kind of a column."""
     if name in schema.timed:
-        if given.get(name, Date()) != Date():
+        if user_kinds.get(name, Date()) != Date():
             raise InputError(
                 f"Column {name!r} already has a type of dates, times or durations, so its kind is shoal.Date() without "
-                f"a format; got {given[name]!r}. Leave it out of {parameter('kinds')}."
+                f"a format; got {user_kinds[name]!r}. Leave it out of {parameter('kinds')}."
             )
         return Date()
-    if name in given:
-        return given[name]
+    if name in user_kinds:
+        return user_kinds[name]
     if name in schema.numeric:
         return NUMBER
     levels = schema.levels.get(name, ())

@@ -161,18 +161,9 @@ def _sum(rule: Rule, values: Mapping[Name, Floats]) -> Floats:
 
 
 def add_up(values: Floats, rules: Sequence[Rule], single: Bools) -> Floats:
-    """Return released values with all totals added up from their parts, in the order of the rules.
+    """Return released values, one row per group, with all totals added up from their parts, in the order of the rules.
 
-    A total stays as it is where it or a part is missing, and 0 where no more than rounding would be left of it.
-
-    Parameters
-    ----------
-    values
-        One row a group.
-    rules
-        Their columns are places; in order.
-    single
-        Whether each column holds numbers of 32 bits.
+    A total stays as it is where it or a part is missing, and is 0 where no more than rounding would be left of it.
     """
     values = values.copy()
     for rule in rules:
@@ -188,18 +179,9 @@ def add_up(values: Floats, rules: Sequence[Rule], single: Bools) -> Floats:
 def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rules: Sequence[Rule]) -> Floats:
     """Round parts to whole numbers so that parts and totals move least: the sum of squares over all of them.
 
-    From the nearest whole numbers, one number after the other goes to its other side as long as that helps, the best
-    first. That finds the optimum of a single rule: parts that are left differ in what a step costs them, not in what it
-    does for the total.
-
-    Parameters
-    ----------
-    values
-        The means of each group, one row a group.
-    low, high, start
-        The whole numbers that each may become, and where it starts; equal where nothing is rounded.
-    rules
-        Their columns are places; in order.
+    From `start`, one number after the other goes to its other side, `low` or `high`, as long as that helps, the
+    best first. That finds the optimum of a single rule: parts that are left differ in what a step costs them, not in
+    what it does for the total.
     """
     rounded = start.copy()
     holes = np.isnan(values)
@@ -258,14 +240,7 @@ def whole_total(values: Floats) -> int:
 def keep_totals(means: Floats, column: Floats, labels: Ints, block: Ints, *, nonzero: bool) -> Floats:
     """Round the means of the groups of a column of whole numbers so that the total of every block is kept.
 
-    Parameters
-    ----------
-    means
-        Of each group; NaN where its cells are missing.
-    column, labels, block
-        Of each record: the whole number, the group, the block that the group lies in.
-    nonzero
-        Whether only zero itself may become zero.
+    The means are NaN where cells are missing; with `nonzero` only zero itself may become zero.
     """
     order = np.argsort(labels, kind="stable")
     sizes = group_sizes(labels)
@@ -284,16 +259,7 @@ def keep_totals(means: Floats, column: Floats, labels: Ints, block: Ints, *, non
 
 
 def keep_total(means: Floats, sizes: Ints, low: Ints, high: Ints, total: int) -> Ints:
-    """Round the means of groups so that their records add up to a total, as nearly as can be.
-
-    Parameters
-    ----------
-    means, sizes
-        Of each group.
-    low, high
-        The whole numbers that each group may get.
-    total
-        What all records should add up to.
+    """Round the means of groups, within `low` and `high`, so that their records add up to a total as nearly as can be.
 
     Examples
     --------

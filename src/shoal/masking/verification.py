@@ -27,7 +27,6 @@ from shoal.masking.confidential import Promise, Values, count_homogeneous, numbe
 from shoal.masking.plan import Plan
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.release import GroupCount
-from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
 from shoal.masking.steps import confidential_codes
 from shoal.masking.sums import count_broken, whole_total
@@ -56,16 +55,7 @@ __all__ = [
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
     """Count the records that share all their values, within their stratum, and refuse any count below k.
 
-    Nothing but the values is believed: no labels, no sizes.
-
-    Parameters
-    ----------
-    values
-        The released columns: a sequence of vectors, or an array ``(n, d)``.
-    k
-        The least count.
-    strata
-        The stratum of each record, if any.
+    Nothing but the released values is believed: no labels, no sizes.
 
     Examples
     --------
@@ -95,13 +85,13 @@ def count_unique(hashes: Words) -> int:
     return int((np.unique(hashes, return_counts=True)[1] == 1).sum())
 
 
-def check_sizes(counts: Ints, k: int, what: str = "records") -> None:
+def check_sizes(counts: Ints, k: int, noun: str = "records") -> None:
     """Refuse any count below k."""
     small = int((counts < k).sum())
     if small:
         raise VerificationError(
             f"{small} of {count(len(counts), 'group')} of identical records {agreeing(small, 'has', 'have')} fewer "
-            f"than k={k} {what}; the smallest has {counts.min()}. Nothing was released."
+            f"than k={k} {noun}; the smallest has {counts.min()}. Nothing was released."
         )
 
 
@@ -237,28 +227,21 @@ class Recounted(NamedTuple):
     homogeneous: dict[Name, GroupCount]  # per confidential column: groups whose records all have one value
 
 
-def recount(
-    released: Records,
-    names: Sequence[Name],
-    request: MaskRequest,
-    plan: Plan,
-    buckets: Sequence[Bucket],
-    units: Words | None,
-) -> Recounted:
+def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Words | None) -> Recounted:
     """Count every group again, in what was released and nothing else but units that are not in it."""
+    request, names, columns, by = plan.request, plan.columns.released, plan.columns.masked, plan.columns.by
     check_released(released.names, names)
-    columns, by = plan.columns.masked, plan.columns.by
-    others = not request.entry.whole_records or len({*columns, *by}) < len(names)
-    read = list(names) if others else [*columns, *by]
+    counts_rows = not request.entry.whole_records or len({*columns, *by}) < len(names)
+    read = list(names) if counts_rows else [*columns, *by]
     unit = request.unit if request.unit in names or units is None else units
     codes = {name: [code] for name, code in plan.spellings.codes.items()}
     parts: list[Counted] = released.keep(
-        count_part, plan.columns, codes, others, unit, request.writes_csv, columns=read
+        count_part, plan.columns, codes, counts_rows, unit, request.writes_csv, columns=read
     )
-    found = sum(part.rows for part in parts)
-    if found != plan.rows:
+    rows_ = sum(part.rows for part in parts)
+    if rows_ != plan.rows:
         raise FileError(
-            f"Output {request.output} has {count(found, 'record')} instead of {plan.rows}. Nothing was released."
+            f"Output {request.output} has {count(rows_, 'record')} instead of {plan.rows}. Nothing was released."
         )
     for name, spellings in zip(columns, zip(*(part.spellings for part in parts), strict=True), strict=True):
         if len(frozenset[Any]().union(*spellings)) > 1:
@@ -267,9 +250,9 @@ def recount(
             )
     _check_kept(plan, parts, buckets)
     rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
-    targets = -(-found // rows)
+    targets = -(-rows_ // rows)
     sent = {"words": ("uint64", len(columns) + bool(by))}
-    if others:
+    if counts_rows:
         sent["row"] = ("uint64", 1)
     if unit is not None:
         sent["unit"] = ("uint64", 1)
@@ -277,7 +260,7 @@ def recount(
     promise, numbers = number_values(plan.columns.confidential, confidential, plan.promise.models)
     if promise.columns:
         sent["confidential"] = ("int64", len(promise.columns))
-    how = Regrouping(
+    regrouping = Regrouping(
         deal_for_counting,
         count_bucket,
         targets,
@@ -287,13 +270,13 @@ def recount(
         dealing=(targets,),
         gathering=(request.k, len(columns), request.entry.whole_records, promise),
     )
-    named = _named([part for part in parts if part.rows], names)
-    found_in: list[CountedGroups] = released.regroup(how)
+    identifiers = _named([part for part in parts if part.rows], names)
+    counted: list[CountedGroups] = released.regroup(regrouping)
     totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
-    reached = told(promise, [bucket.reached for bucket in found_in if bucket.reached])
+    reached = told(promise, [bucket.reached for bucket in counted if bucket.reached])
     formulas = list(dict.fromkeys(name for part in parts for name in part.formulas))
-    uniques = sum(bucket.uniques for bucket in found_in)
-    return Recounted(uniques, named, totals, reached, formulas, _homogeneous(promise, found_in))
+    uniques = sum(bucket.uniques for bucket in counted)
+    return Recounted(uniques, identifiers, totals, reached, formulas, _homogeneous(promise, counted))
 
 
 def _homogeneous(promise: Promise, buckets: Sequence[CountedGroups]) -> dict[Name, GroupCount]:
@@ -306,10 +289,10 @@ def _homogeneous(promise: Promise, buckets: Sequence[CountedGroups]) -> dict[Nam
 def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:
     """Refuse a release in which zeros are not kept, or sums are broken."""
     zeros = np.sum([part.zeros for part in parts], axis=0)
-    for name, zero, known in zip(plan.columns.zeros, zeros, plan.zeros + new_zeros(buckets), strict=True):
-        if zero != known:
+    for name, zero, expected in zip(plan.columns.zeros, zeros, plan.zeros + new_zeros(buckets), strict=True):
+        if zero != expected:
             raise VerificationError(
-                f"Column {name!r} has {count(zero, 'zero')} instead of {known}. Nothing was released."
+                f"Column {name!r} has {count(zero, 'zero')} instead of {expected}. Nothing was released."
             )
     for rule, *broken in zip(plan.columns.rules, *(part.broken for part in parts), strict=True):
         if sum(broken):
@@ -320,10 +303,10 @@ def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket])
 
 def _named(parts: Sequence[Counted], names: Sequence[Name]) -> dict[Name, str]:
     """Return the columns that look like identifiers: in every part, or as numberings that parts may divide anyhow."""
-    named = {}
+    reasons = {}
     for name in names:
         if all(name in part.identifiers for part in parts):
-            named[name] = parts[0].identifiers[name]
+            reasons[name] = parts[0].identifiers[name]
         elif all(name in part.spans for part in parts) and is_numbering([part.spans[name] for part in parts]):
-            named[name] = NUMBERED
-    return named
+            reasons[name] = NUMBERED
+    return reasons

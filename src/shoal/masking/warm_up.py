@@ -9,9 +9,7 @@ import numpy as np
 from shoal.core.progress import fresh_state
 from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
-from shoal.kinds.coding import Embedding
-from shoal.kinds.storage import FLOAT
-from shoal.masking.aggregate import Rounding, mask_bucket
+from shoal.masking.aggregate import mask_bucket
 from shoal.masking.confidential import Promise
 from shoal.masking.group import BucketPlan
 from shoal.masking.request import MaskRequest
@@ -47,10 +45,10 @@ def warm_up(request: MaskRequest, d: int) -> bool:
                 arrays["weights"] = np.ones(rows)
             if request.unit is not None:
                 arrays["unit"] = np.arange(rows, dtype=np.uint64)
-            stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
             if request.entry.confidential:
                 request = replace(request, method="mdav", options={})
-            plan = BucketPlan(request, stored, plain, none, blocks.scale, rows, 1, 1, tuple(range(d)))
+            plan = BucketPlan.of_numbers(request, d, blocks.scale, whole=False)
+            plan = plan._replace(records=rows, amounts=tuple(range(d)))
             answers, _ = mask_bucket(arrays, fresh_state(), plan)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
