@@ -21,6 +21,7 @@ from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cell
 from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
+from shoal.table_view import View, sizes_of, spread
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
@@ -42,7 +43,6 @@ from shoal.tables.looks import (
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.series import mostly_numbers
 from shoal.tables.table import Table
-from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
 

@@ -35,44 +35,20 @@ __all__ = ["Attempt", "Comparison", "Price", "Trial", "as_trial", "attempt", "pa
 
 @dataclass(frozen=True)
 class Trial:
-    """One method at one k, with or without promises of confidential columns.
-
-    Parameters
-    ----------
-    method, k
-        What was tried.
-    loss
-        Information loss 100·SSE/SST of what is released.
-    linked
-        The share of records whose nearest original is their own (`shoal.assessment.linkage`).
-    chance
-        The share that blind choice within groups would link.
-    groups
-        The number of groups of identical records.
-    seconds
-        The time of the partition.
-    anonymous
-        Whether whole records are k-anonymous.
-    diversity, closeness
-        What every group promised, as it is written on the command line; empty for nothing.
-    group_loss
-        How much of the loss is that of the one group of fewer than five records that loses most.
-    pareto
-        Whether no other k-anonymous trial that promises the same loses and risks less.
-    """
+    """One method at one k, with or without promises of confidential columns."""
 
     method: str
     k: int
-    loss: float
-    linked: float
-    chance: float
-    groups: int
-    seconds: float
-    anonymous: bool
-    diversity: str = ""
-    closeness: str = ""
-    pareto: bool = False
-    group_loss: float = 0.0
+    loss: float  # information loss 100·SSE/SST of the released values
+    linked: float  # the share of records whose nearest original is their own (`shoal.assessment.linkage`)
+    chance: float  # the share that blind choice within groups would link
+    groups: int  # groups of identical records
+    seconds: float  # of the partition
+    anonymous: bool  # whether whole records are k-anonymous
+    diversity: str = ""  # the promise of every group, as it is written on the command line; empty for none
+    closeness: str = ""  # likewise
+    pareto: bool = False  # whether no other k-anonymous trial that promises the same loses and risks less
+    group_loss: float = 0.0  # the part of the loss that is due to one group of fewer than five records
 
     @property
     def promise(self) -> str:
@@ -95,26 +71,13 @@ class Trial:
 
 
 class Price(NamedTuple):
-    """What a promise costs one method at one k.
+    """The cost of a promise for one method at one k."""
 
-    Parameters
-    ----------
-    parameter
-        ``"diversity"`` or ``"closeness"``.
-    name, k
-        The method with what else was promised, of what kind the promise is and about which column, if it is not about
-        all; and k.
-    without
-        The loss without the promise, or None if that was not tried.
-    losses
-        The loss for each l or t, in their order.
-    """
-
-    parameter: str
-    name: str
+    parameter: str  # "diversity" or "closeness"
+    name: str  # the method, its other promises, and the kind and the column of the promise unless it is about all
     k: int
-    without: float | None
-    losses: tuple[tuple[float, float], ...]
+    without: float | None  # the loss without the promise, None if that was not tried
+    losses: tuple[tuple[float, float], ...]  # of each l or t, in their order
 
 
 class Attempt(NamedTuple):
@@ -183,25 +146,13 @@ def as_trial(
 
 @dataclass(frozen=True)
 class Comparison:
-    """What methods and k cost on one table.
+    """The losses and risks of methods at several k on one table."""
 
-    Parameters
-    ----------
-    trials
-        All that ran, in order of k, then loss.
-    left_out
-        The methods that did not run, and why.
-    records, columns
-        The table: its number of records, the masked columns.
-    parameters
-        Everything that decided the result, as plain values.
-    """
-
-    trials: tuple[Trial, ...]
-    left_out: Mapping[str, str]
+    trials: tuple[Trial, ...]  # in order of k, then loss
+    left_out: Mapping[str, str]  # methods that did not run, and why
     records: int
-    columns: list[Name]
-    parameters: Mapping[str, Any] = field(repr=False)
+    columns: list[Name]  # that were masked
+    parameters: Mapping[str, Any] = field(repr=False)  # all that decided the result, as plain values
 
     @property
     def front(self) -> list[Trial]:

@@ -33,7 +33,7 @@ __all__ = [
     "Joined",
     "Moves",
     "Own",
-    "Part",
+    "PartStatistics",
     "check_cells",
     "count_cells",
     "holders_of",
@@ -53,7 +53,7 @@ class Cell(NamedTuple):
     zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
 
 
-class Part(NamedTuple):
+class PartStatistics(NamedTuple):
     """What is known of a part once its numbers are read."""
 
     rows: int
@@ -139,7 +139,7 @@ def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dic
     return {before: after for before, after in zip(old, new, strict=True) if before != after}
 
 
-def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+def sizes_of(parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
     """Return the number of records of each cell."""
     sizes = np.zeros(cells, dtype=np.int64)
     for part, numbers in zip(parts, roots, strict=True):
@@ -147,7 +147,7 @@ def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
     return sizes
 
 
-def count_cells(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
     """Return what k is held against: the records of each cell, or its units, k where there are more."""
     units = [part.units for part in parts if part.units is not None]
     if not units:
@@ -156,7 +156,7 @@ def count_cells(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Int
 
 
 def holders_of(
-    request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], sizes: Ints
+    request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], sizes: Ints
 ) -> list[frozenset[object]]:
     """Return whom k counts in each cell, as many as k needs: its units, or a holder of its own for every record."""
     units = [part.units for part in parts if part.units is not None]

@@ -38,8 +38,8 @@ __all__ = [
     "Values",
     "count_homogeneous",
     "number_values",
+    "reached_by_column",
     "read_values",
-    "told",
     "worst",
 ]  # fmt: skip
 
@@ -202,11 +202,11 @@ def _measured(promise: Promise) -> list[tuple[int, Model]]:
     return [*((place, model) for place in range(len(promise.columns)) for model in MEASURES.values()), *promise.models]
 
 
-def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
+def reached_by_column(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
     """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
-    reached_by_column: dict[Name, dict[str, float]] = {}
+    reached_values: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
         # As exact as it is computed, see `shoal.models.rules.ROUNDING`; a distance of −0 is 0.
         value = round(model.worst(np.array(values)), DIGITS) + 0.0
-        reached_by_column.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
-    return reached_by_column
+        reached_values.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
+    return reached_values

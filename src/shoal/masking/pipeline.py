@@ -27,7 +27,7 @@ from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.aggregate import Bucket, mask_bucket
-from shoal.masking.cells import STAY, Moves, Part
+from shoal.masking.cells import STAY, Moves, PartStatistics
 from shoal.masking.group import BucketPlan
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
@@ -203,10 +203,10 @@ def _most_records(plan: Plan) -> int:
     return int(plan.records.reduce(records_of_units, operator.add, own=plan.own).max())
 
 
-def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[Part], Moves]:
+def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[PartStatistics], Moves]:
     """Read the numbers of all parts; once more if records of small cells are to be left out or joined to others."""
 
-    def read(moves: Moves) -> list[Part]:
+    def read(moves: Moves) -> list[PartStatistics]:
         return records.keep(
             read_part, columns, request.missing, moves, request.weight_vector, request.k, columns=columns.read()
         )

@@ -29,7 +29,7 @@ from shoal.masking.cells import (
     Joined,
     Moves,
     Own,
-    Part,
+    PartStatistics,
     check_cells,
     count_cells,
     number_cells,
@@ -120,7 +120,7 @@ class Plan:
         return [name for name, storage in zip(self.columns.masked, self.storages, strict=True) if storage.whole]
 
 
-def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> None:
+def check_records(request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]) -> None:
     """Apply the missing-value policy, and check k against the records that it leaves."""
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
     check_k(request.k, sum(part.rows for part in parts))
@@ -148,7 +148,7 @@ def make_plan(
     records: Records,
     request: MaskRequest,
     columns: Columns,
-    parts: Sequence[Part],
+    parts: Sequence[PartStatistics],
     moves: Moves,
     timings: dict[str, float],
 ) -> Plan:
@@ -159,7 +159,9 @@ def make_plan(
     cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
     codings, codes = code_values(columns, parts)
-    promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
+    promise, numbers = Promise(), list[tuple[Ints, ...]]([()] * len(parts))
+    if columns.confidential:
+        promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
     sizes = sizes_of(parts, roots, len(numbered))
     check_cells(request, columns, numbered, count_cells(request, parts, roots, len(numbered)))
     spelled = [
@@ -218,7 +220,7 @@ def make_plan(
 
 
 def _types(
-    columns: Columns, parts: Sequence[Part], cells: Sequence[Cell], dialect: Dialect | None
+    columns: Columns, parts: Sequence[PartStatistics], cells: Sequence[Cell], dialect: Dialect | None
 ) -> dict[Name, pl.DataType]:
     """Return the types that columns of text are released in; those of strata as all of them are spelled."""
     if dialect is None:
@@ -231,12 +233,14 @@ def _types(
     return types
 
 
-def _firsts(parts: Sequence[Part]) -> list[int]:
+def _firsts(parts: Sequence[PartStatistics]) -> list[int]:
     """Return how many released records come before each part."""
     return [0, *accumulate(part.kept for part in parts)][:-1]
 
 
-def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[Part]) -> None:
+def _check_rules(
+    request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[PartStatistics]
+) -> None:
     """Refuse a rule that records break, or that whole numbers could not obey."""
     whole_names = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
     empty = {
@@ -279,7 +283,7 @@ def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats,
             )
 
 
-def merged_limits(parts: Sequence[Part], codings: Sequence[Coding]) -> Floats:
+def merged_limits(parts: Sequence[PartStatistics], codings: Sequence[Coding]) -> Floats:
     """Return the least and the greatest value of each column; of categories, of their codes."""
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
     limits = np.stack([low.min(axis=0), high.max(axis=0)])
@@ -339,7 +343,9 @@ def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> l
     return notes
 
 
-def code_values(columns: Columns, parts: Sequence[Part]) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
+def code_values(
+    columns: Columns, parts: Sequence[PartStatistics]
+) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
     """Return the coding of every column, and the codes that the values of each part have in the whole table."""
     pairs = [
         kind.fit(name, columns.masked, [part.observed[j] for part in parts])
@@ -369,7 +375,7 @@ def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int)
 
 
 def _merge_storages(
-    columns: Columns, parts: Sequence[Part], coded: Mapping[Name, Sequence[Code]]
+    columns: Columns, parts: Sequence[PartStatistics], coded: Mapping[Name, Sequence[Code]]
 ) -> tuple[Storage, ...]:
     """Return how each column is stored; the parts of a CSV file may differ in it."""
     merged = []

@@ -19,7 +19,7 @@ from shoal.kernels.words import Words
 from shoal.kinds.kind import Kind
 from shoal.kinds.storage import Column
 from shoal.kinds.time_scale import Span
-from shoal.masking.cells import Cell, Moves, Part
+from shoal.masking.cells import Cell, Moves, PartStatistics
 from shoal.masking.confidential import Values, read_values
 from shoal.masking.roles import Columns
 from shoal.masking.sums import count_broken, whole_total
@@ -41,7 +41,7 @@ def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Code
 
 def read_part(
     table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
-) -> tuple[Arrays, Part]:
+) -> tuple[Arrays, PartStatistics]:
     """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
 
     Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
@@ -77,7 +77,7 @@ def read_part(
     confidential: tuple[Values, ...] = ()
     if columns.confidential:
         arrays["confidential"], confidential = read_values(table, columns.confidential, first)
-    return arrays, Part(
+    return arrays, PartStatistics(
         rows=len(incomplete),
         kept=len(X),
         incomplete=int(incomplete.sum()),

@@ -205,6 +205,8 @@ def _confidential(
 
 def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
     """Return the sums that are kept; refuse one with a column that is not masked or holds no numbers."""
+    if not request.sums:
+        return ()
     spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
     rules = [read_rule(text) for text in as_names(request.sums)]
     for rule in rules:

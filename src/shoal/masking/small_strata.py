@@ -26,7 +26,7 @@ from shoal.masking.cells import (
     Joined,
     Moves,
     Own,
-    Part,
+    PartStatistics,
     count_cells,
     holders_of,
     number_cells,
@@ -47,7 +47,7 @@ DIGITS = 9  # of distances: sums of other parts differ in the last digits, and m
 
 
 def small_cells(
-    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
+    request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics], dialect: Dialect | None
 ) -> frozenset[Cell]:
     """Return the cells with fewer than k records, as the parts spell them."""
     roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
@@ -98,7 +98,9 @@ def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: 
     return Sums(counts, sums, np.square(Z).sum(axis=0))
 
 
-def join_small(records: Records, request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> Moves | None:
+def join_small(
+    records: Records, request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]
+) -> Moves | None:
     """Return how small strata and rare patterns are joined; None if there are none."""
     check_records(request, columns, parts)
     spelled, changed = spell_strata(columns, [part.cells for part in parts], records.dialect)
@@ -141,7 +143,7 @@ def join_small(records: Records, request: MaskRequest, columns: Columns, parts: 
 
 
 def _coordinates(
-    records: Records, columns: Columns, parts: Sequence[Part], roots: Sequence[Ints], where: Ints
+    records: Records, columns: Columns, parts: Sequence[PartStatistics], roots: Sequence[Ints], where: Ints
 ) -> tuple[Ints, Floats]:
     """Return, of each stratum and coordinate, how many records do not miss it, and their sum in standardised columns.
 

@@ -23,7 +23,15 @@ from shoal.kernels.words import Words, bucket_of_words, number_bits, number_word
 from shoal.kinds.recognition import Cells
 from shoal.masking.aggregate import Bucket, new_zeros
 from shoal.masking.cells import number_cells
-from shoal.masking.confidential import Promise, Values, count_homogeneous, number_values, read_values, told, worst
+from shoal.masking.confidential import (
+    Promise,
+    Values,
+    count_homogeneous,
+    number_values,
+    reached_by_column,
+    read_values,
+    worst,
+)
 from shoal.masking.plan import Plan
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.release import GroupCount
@@ -238,10 +246,10 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
     parts: list[Counted] = released.keep(
         count_part, plan.columns, codes, counts_rows, unit, request.writes_csv, columns=read
     )
-    rows_ = sum(part.rows for part in parts)
-    if rows_ != plan.rows:
+    rows = sum(part.rows for part in parts)
+    if rows != plan.rows:
         raise FileError(
-            f"Output {request.output} has {count(rows_, 'record')} instead of {plan.rows}. Nothing was released."
+            f"Output {request.output} has {count(rows, 'record')} instead of {plan.rows}. Nothing was released."
         )
     for name, spellings in zip(columns, zip(*(part.spellings for part in parts), strict=True), strict=True):
         if len(frozenset[Any]().union(*spellings)) > 1:
@@ -249,16 +257,17 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
                 f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
             )
     _check_kept(plan, parts, buckets)
-    rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
-    targets = -(-rows_ // rows)
+    target_rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
+    targets = -(-rows // target_rows)
     sent = {"words": ("uint64", len(columns) + bool(by))}
     if counts_rows:
         sent["row"] = ("uint64", 1)
     if unit is not None:
         sent["unit"] = ("uint64", 1)
-    confidential = [part.confidential for part in parts]
-    promise, numbers = number_values(plan.columns.confidential, confidential, plan.promise.models)
-    if promise.columns:
+    promise, numbers = Promise(), list[tuple[Ints, ...]]([()] * len(parts))
+    if plan.columns.confidential:
+        confidential = [part.confidential for part in parts]
+        promise, numbers = number_values(plan.columns.confidential, confidential, plan.promise.models)
         sent["confidential"] = ("int64", len(promise.columns))
     regrouping = Regrouping(
         deal_for_counting,
@@ -273,7 +282,8 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
     identifiers = _named([part for part in parts if part.rows], names)
     counted: list[CountedGroups] = released.regroup(regrouping)
     totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
-    reached = told(promise, [bucket.reached for bucket in counted if bucket.reached])
+    worsts = [bucket.reached for bucket in counted if bucket.reached]
+    reached = reached_by_column(promise, worsts) if promise.columns else {}
     formulas = list(dict.fromkeys(name for part in parts for name in part.formulas))
     uniques = sum(bucket.uniques for bucket in counted)
     return Recounted(uniques, identifiers, totals, reached, formulas, _homogeneous(promise, counted))
