@@ -75,7 +75,7 @@ test-oldest:
 
 # Modules that decide whether a release is safe, and what is said of it.
 CRITICAL := src/shoal/promises/dominance.py,$\
-	src/shoal/masking/recount.py,src/shoal/masking/verification.py,$\
+	src/shoal/masking/verification.py,$\
 	src/shoal/promises/rule_enforcement.py,src/shoal/promises/group_merge.py,src/shoal/promises/promise.py,$\
 	src/shoal/promises/closeness.py,src/shoal/promises/diversity.py,src/shoal/promises/promise_registry.py,$\
 	src/shoal/promises/rules.py,src/shoal/promises/distinct_units.py,$\

@@ -20,10 +20,12 @@ from results import table
 
 import shoal
 from shoal.algorithms.method import EFFORTS
+from shoal.assessment.coded_records import CodedRecords
 from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
-from shoal.masking.numbers import read_numbers
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.pipeline import prepare
 from shoal.masking.request import MaskRequest
 from shoal.promises.closeness import Closeness
 from shoal.promises.closeness_bound import closeness_bound
@@ -117,7 +119,8 @@ def adult(rows: int, k: int = 5) -> None:
     frame = pl.read_csv(DATA / "adult.csv").head(rows)
     levels = sorted(frame["education-num"].unique())
     request = MaskRequest(k=k, columns=KEYS, kinds={"education-num": shoal.Ordinal(levels)})
-    Z = read_numbers(open_table(frame), request)[1].coordinates
+    records = MemoryRecords(open_table(frame))
+    Z = CodedRecords.of(records, prepare(records, request)).coordinates
     column = confidential(frame["occupation"])
     base, seconds = timed(shoal.partition, Z, k, method="mdav" if rows <= 5000 else "path")
     title = f"Adult, {rows:,} records, {len(KEYS)} keys, k = {k}: loss % (CPU s)"

@@ -22,10 +22,12 @@ import polars as pl
 from results import table
 
 import shoal
+from shoal.assessment.coded_records import CodedRecords
 from shoal.core.measures import centroids, released_loss, standardise
 from shoal.core.types import Floats, Ints
 from shoal.kinds.category import group_medians, group_modes
-from shoal.masking.numbers import Numbers, read_numbers
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.pipeline import prepare
 from shoal.masking.request import MaskRequest
 from shoal.tables.formats.frames import open_table
 
@@ -111,7 +113,7 @@ def mdav_generic(V: Floats, k: int) -> Ints:
     return labels
 
 
-def losses(numbers: Numbers, V: Floats, labels: Ints) -> list[float]:
+def losses(numbers: CodedRecords, V: Floats, labels: Ints) -> list[float]:
     """Return the three losses of a partition."""
     X, Z = numbers.X, numbers.coordinates
     groups = released_loss(Z, centroids(Z, labels)[labels])[0]
@@ -123,7 +125,8 @@ def losses(numbers: Numbers, V: Floats, labels: Ints) -> list[float]:
 def main(sizes: list[int]) -> None:
     frame = pl.read_csv(DATA / "adult.csv").select(KEYS)
     kinds = {"education-num": shoal.Ordinal(sorted(frame["education-num"].unique()))}
-    _, numbers, _ = read_numbers(open_table(frame), MaskRequest(k=2, columns=KEYS, kinds=kinds))
+    records = MemoryRecords(open_table(frame))
+    numbers = CodedRecords.of(records, prepare(records, MaskRequest(k=2, columns=KEYS, kinds=kinds)))
     V = own_values(numbers.X)
     title = "Adult, 8 keys: loss of the groups, of what is released, and in the distance of MDAV-generic"
     head = (

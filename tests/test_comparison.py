@@ -493,6 +493,8 @@ KINDS = {
     "trade": shoal.Hierarchy(HIERARCHY),
     "school": shoal.Ordinal(["none", "some", "much"]),
     "born": shoal.Date(),
+    "lat": shoal.Place("lat", "lon"),
+    "lon": shoal.Place("lat", "lon"),
 }
 # What is asked of the values of groups; each of them changes what is released.
 VALUES = [
@@ -518,6 +520,9 @@ MATTERS = [
     {"sums": "total = count + bonus"},
     {"importance": {"count": 3.0}},
     {"distance": ["count", "gain"]},
+    {"missing_codes": {"gain": [0], "bonus": [8, 7]}, "missing": "group"},
+    {"missing_codes": {"count": [39]}, "missing": "drop"},
+    {"by": "town", "small": "merge", "missing": "group", "missing_codes": {"bonus": [8]}},
 ]
 
 
@@ -538,6 +543,8 @@ def mixed_table(seed, n):
             "born": [f"19{year}-0{month}-11" for year, month in rng.integers([50, 1], [99, 10], (n, 2)).tolist()],
             "weight": rng.uniform(0.5, 30, n).round(2),
             "person": np.arange(n) // 2,
+            "lat": rng.uniform(-80, 80, n).round(3),
+            "lon": ((359 + rng.normal(size=n)) % 360 - 180).round(3),
             "ill": rng.choice(["flu", "cold", "gout"], n),
             "town": rng.choice(["a", "b", "c"], n, p=[0.5, 0.4, 0.1]),
         }
@@ -547,11 +554,14 @@ def mixed_table(seed, n):
 @st.composite
 def requests(draw):
     """Draw a table and what is asked of it; some of it is refused, by mask and by compare alike."""
-    further = draw(st.lists(st.sampled_from(["part", "single", *KINDS]), unique=True, max_size=2))
+    kinds = [name for name in KINDS if name != "lon"]
+    further = draw(st.lists(st.sampled_from(["part", "single", *kinds]), unique=True, max_size=2))
+    further += ["lon"] if "lat" in further else []
     asked = {**draw(st.sampled_from(VALUES)), **draw(st.sampled_from(MATTERS))}
     asked["columns"] = ["count", "bonus", "total", "gain", *further]
     asked["kinds"] = {name: kind for name, kind in KINDS.items() if name in further} or None
-    asked["missing"] = draw(st.sampled_from(["group", "drop"])) if "part" in further else "error"
+    if "missing" not in asked:
+        asked["missing"] = draw(st.sampled_from(["group", "drop"])) if "part" in further else "error"
     method = draw(st.sampled_from(["auto", "mdav", "mst-d", "individual-ranking"]))
     return mixed_table(draw(st.integers(0, 10**6)), draw(st.integers(30, 70))), method, asked
 
@@ -578,6 +588,7 @@ def check_trial(trial, table, release):
         return
     kinds = {name: kind for name, kind in (asked["kinds"] or {}).items() if name in release.columns}
     alike = {"columns": release.columns, "kinds": kinds, "by": asked["by"], "kept": release.kept}
+    alike["missing_codes"] = asked["missing_codes"]
     linked = shoal.assess(table, released, **alike).risk.linkage
     assert trial.linked == pytest.approx(linked.share, rel=1e-9)
 
@@ -613,6 +624,17 @@ def test_a_map_has_the_figures_of_mask(request):
             for name in ("diversity", "closeness")
         }
         check_trial(trial, table, masked(table, trial.k, method=method, **{**asked, **promises}))
+
+
+@pytest.mark.parametrize("method", ["individual-ranking", "mdav"])
+def test_places_are_compared_by_methods_that_can_mask_them(method):
+    table = mixed_table(1, 40)
+    request = {"columns": ["lat", "lon"], "kinds": {name: KINDS[name] for name in ("lat", "lon")}}
+    if masked(table, 3, method=method, **request) is None:
+        with pytest.raises(InputError, match="are one value"):
+            shoal.compare(table, 3, methods=[method], **request)
+    else:
+        assert [trial.method for trial in shoal.compare(table, 3, methods=[method], **request).trials] == [method]
 
 
 def test_weights_and_rounding_on_the_demo_table():

@@ -17,7 +17,6 @@ import shoal
 from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import standardise
-from shoal.masking import groups
 from shoal.promises.promise import ConfidentialColumn
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
@@ -453,7 +452,7 @@ def test_parts_of_a_table_that_disagree_are_refused_by_name(tmp_path):
 
 
 def test_groups_that_break_a_model_are_never_released(tmp_path, monkeypatch):
-    monkeypatch.setattr(groups, "keep_promise", lambda *given, **_: given[1])
+    monkeypatch.setattr("shoal.masking.group.keep_promise", lambda *given, **_: given[1])
     output = tmp_path / "out.csv"
     with pytest.raises(VerificationError, match="groups of identical records lack at least 3 different values"):
         shoal.mask(people(), 3, columns=["age", "pay"], confidential="ill", diversity=3, output=output)
@@ -484,7 +483,7 @@ def test_on_the_command_line_and_again_from_the_manifest(tmp_path):
 
 
 def test_the_command_that_is_told_asks_for_the_same():
-    from shoal.masking.commands import as_command
+    from shoal.masking.manifest import as_command
 
     release = shoal.mask(people(), 3, columns=["age"], confidential=["ill"], diversity={"ill": "entropy:2"},
                          closeness=0.4)  # fmt: skip

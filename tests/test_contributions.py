@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.masking.contributions import count_dominated
+from shoal.masking.aggregate import count_dominated
 from shoal.masking.release import GroupCount
 from shoal.report.pages import release_page
 

@@ -486,7 +486,7 @@ def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
 
     from shoal.core import progress
 
-    module = import_module({"mask": "shoal.masking.dispatch", "compare": "shoal.comparison.compare"}[work])
+    module = import_module({"mask": "shoal.masking.pipeline", "compare": "shoal.comparison.compare"}[work])
     read, seen, shown = module.open_data, [], Event()
 
     def follow(work, state, total, title):
@@ -509,7 +509,7 @@ def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
 def test_released_values_are_rounded_as_text_is(values):
     """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""
-    from shoal.masking.aggregation import to_15_digits
+    from shoal.masking.aggregate import to_15_digits
 
     found = to_15_digits(np.array(values)).tolist()
     for value, rounded in zip(values, found, strict=True):

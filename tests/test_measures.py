@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from shoal.core.errors import VerificationError
 from shoal.core.measures import canonical_labels, centroids, information_loss, released_loss, sse, sst, standardise
-from shoal.masking.aggregation import group_values
+from shoal.masking.aggregate import group_values
 from shoal.masking.verification import identical_records, verify
 
 X = np.array([[0.0, 1.0], [2.0, 1.0], [10.0, 4.0], [13.0, 7.0], [16.0, 1.0]])

@@ -97,7 +97,7 @@ def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder, monkeypat
         watch(*given, **named)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shoal.masking.dispatch.watch", late)
+    monkeypatch.setattr("shoal.masking.pipeline.watch", late)
     done = command(*mask_arguments("local"), cwd=folder)
     assert done.returncode == 130, done.stderr
     assert "nothing was released" in done.stderr

@@ -9,12 +9,11 @@ import pytest
 from shoal.core.errors import FileError, VerificationError
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.number import Number
-from shoal.masking.additivity import read_rule
 from shoal.masking.confidential import Chosen, Promise
-from shoal.masking.parts import Columns
-from shoal.masking.recount import recount
 from shoal.masking.request import MaskRequest
-from shoal.masking.verification import check_sizes, count_unique, identical_records, row_hashes, verify
+from shoal.masking.roles import Columns
+from shoal.masking.sums import read_rule
+from shoal.masking.verification import check_sizes, count_unique, identical_records, recount, row_hashes, verify
 from shoal.promises.closeness import Closeness
 from shoal.promises.diversity import Diversity
 from shoal.tables.formats.frames import open_table
@@ -73,21 +72,23 @@ def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
     columns = Columns(
         masked=tuple(masked), by=tuple(by), weights=None, unit=None,
         kinds=tuple(kinds.get(name, Number()) for name in masked),
-        given=frozenset(), released=tuple(names), importance=None, codes={}, scales={}, zeros=tuple(zeros),
+        given=frozenset(), released=tuple(more.get("planned", names)), importance=None, codes={},
+        zeros=tuple(zeros),
         rules=tuple(map(read_rule, more.get("sums", ()))), totals=more.get("totals", False),
         confidential=tuple(Chosen(name, Number()) for name in more.get("confidential", ())),
-    )  # fmt: skip
-    plan = SimpleNamespace(
-        columns=columns, rows=more.get("released", sum(map(len, frames))), zeros=np.array(list(zeros.values()), int),
-        promise=Promise(models=more.get("models", ())), spellings=SimpleNamespace(codes=more.get("codes", {})),
     )  # fmt: skip
     request = MaskRequest(
         k=k, columns=list(masked), method=more.get("method", "mdav"), unit=more.get("unit"),
         output=more.get("output"),
     )  # fmt: skip
+    plan = SimpleNamespace(
+        request=request, columns=columns,
+        rows=more.get("released", sum(map(len, frames))), zeros=np.array(list(zeros.values()), int),
+        promise=Promise(models=more.get("models", ())), spellings=SimpleNamespace(codes=more.get("codes", {})),
+    )  # fmt: skip
     buckets = [SimpleNamespace(new_zeros=np.array(new)) for new in more.get("new_zeros", [[0] * len(plan.zeros)])]
     engine = Parts(frames, rows, more.get("forgotten", {}))
-    return recount(engine, more.get("planned", names), request, plan, buckets, more.get("units")), engine
+    return recount(engine, plan, buckets, more.get("units")), engine
 
 
 def table(**columns):

@@ -17,7 +17,7 @@ from shoal.kinds.hierarchy import Hierarchy
 from shoal.kinds.kind import PLAIN, Embedding
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.ordinal import Ordinal
-from shoal.masking.refining import variables_of
+from shoal.masking.group import variables_of
 
 TOWNS = {"Bath": ["South", "all"], "Bristol": ["South", "all"], "York": ["North", "all"], "Leeds": ["North", "all"]}
 COLUMNS = ["age", "job", "school", "town"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
-from shoal.masking.joining import Held, join_patterns, join_strata
+from shoal.masking.small_strata import Held, join_patterns, join_strata
 
 NONE, A, B, BOTH = (False, False), (True, False), (False, True), (True, True)
 

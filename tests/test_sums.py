@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.core.errors import InputError, VerificationError
-from shoal.masking import recount
-from shoal.masking.additivity import add_up, in_order, read_rule, round_together
-from shoal.masking.totals import keep_total
+from shoal.masking import verification
+from shoal.masking.sums import add_up, in_order, keep_total, read_rule, round_together
 
 
 def firms(n=120, *, whole=False, seed=0):
@@ -223,13 +222,13 @@ def test_columns_of_an_array_are_named_by_their_numbers():
 
 
 def test_nothing_is_released_that_breaks_a_rule(monkeypatch, tmp_path):
-    count = recount.count_part
+    count = verification.count_part
 
     def break_it(*arguments):
         arrays, counted = count(*arguments)
         return arrays, counted._replace(broken=(3,))
 
-    monkeypatch.setattr(recount, "count_part", break_it)
+    monkeypatch.setattr(verification, "count_part", break_it)
     with pytest.raises(VerificationError, match="Rule 'total = wages \\+ capital' is broken by 3 records"):
         shoal.mask(firms(), k=3, columns=COLUMNS, sums=RULES[1], output=tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
@@ -237,8 +236,8 @@ def test_nothing_is_released_that_breaks_a_rule(monkeypatch, tmp_path):
 
 def test_a_rule_is_checked_as_it_was_written(monkeypatch):
     """Totals that are not added up again break the rule that whole parts no longer obey."""
-    monkeypatch.setattr("shoal.masking.rounding.add_up", lambda *given: given[0])
-    monkeypatch.setattr("shoal.masking.rounding.round_together", lambda *given: given[3])
+    monkeypatch.setattr("shoal.masking.aggregate.add_up", lambda *given: given[0])
+    monkeypatch.setattr("shoal.masking.aggregate.round_together", lambda *given: given[3])
     with pytest.raises(VerificationError, match="is broken by"):
         shoal.mask(firms(whole=True), k=3, columns=COLUMNS, sums=RULES, integers="round")
 

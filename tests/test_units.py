@@ -175,7 +175,7 @@ def test_one_unit_may_be_spelled_in_several_ways(tmp_path, spelled):
 
 
 def test_the_recount_does_not_believe_the_grouping(monkeypatch):
-    monkeypatch.setattr("shoal.masking.groups.keep_promise", lambda *given, **_: given[1])
+    monkeypatch.setattr("shoal.masking.group.keep_promise", lambda *given, **_: given[1])
     with pytest.raises(VerificationError, match="fewer than k=4 units"):
         shoal.mask(panel(), 4, columns=["income", "age"], unit="person")
     with pytest.raises(VerificationError, match="fewer than k=4 units"):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.core.errors import InputError, VerificationError
-from shoal.masking import recount
-from shoal.masking.rounding import nearest
+from shoal.masking import verification
+from shoal.masking.aggregate import nearest
 
 FIRMS = pl.DataFrame(
     {
@@ -144,13 +144,13 @@ def test_refused_by_name(asked, message):
 
 
 def test_nothing_is_released_with_other_zeros(monkeypatch, tmp_path):
-    count = recount.count_part
+    count = verification.count_part
 
     def lose_a_zero(*arguments):
         arrays, counted = count(*arguments)
         return arrays, counted._replace(zeros=tuple(zeros - 1 for zeros in counted.zeros))
 
-    monkeypatch.setattr(recount, "count_part", lose_a_zero)
+    monkeypatch.setattr(verification, "count_part", lose_a_zero)
     with pytest.raises(VerificationError, match="Column 'profit' has 3 zeros instead of 4"):
         shoal.mask(FIRMS, k=2, zeros="profit", output=tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()

@@ -10,14 +10,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from shoal.algorithms.partition import find_groups
-from shoal.core.checks import plain_array
+from shoal.algorithms.partition import LARGEST_EXPONENT
+from shoal.core.checks import check_k, plain_array
 from shoal.core.errors import InputError
-from shoal.core.measures import group_sizes, information_loss, scaling
+from shoal.core.measures import Scaling, group_sizes, scaling
 from shoal.core.messages import parameter
+from shoal.core.progress import watch
 from shoal.core.types import Floats, Ints
-from shoal.masking.aggregation import group_values
+from shoal.masking.aggregate import mask_bucket
+from shoal.masking.group import BucketPlan
 from shoal.masking.request import MaskRequest
+from shoal.masking.summary import losses
 from shoal.masking.verification import verify
 
 __all__ = ["Microaggregator"]
@@ -108,14 +111,16 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise InputError(
                 f"{parameter('method')} must group whole records, got {self.method!r}; use shoal.mask for it."
             )
-        self._scaling = scaling(records)
-        compared = self._compared(records)
-        outcome = find_groups(compared, self.k, self.method, seed=request.seed, **request.options)
-        self.labels_ = outcome.labels
+        check_k(self.k, len(records))
+        self._scaling = scaling(records) if self.standardize else _unscaled(records)
+        plan = BucketPlan.of_numbers(request, records.shape[1], self._scaling, whole=True)
+        arrays = {"X": records, "block": np.zeros(len(records), dtype=np.int64)}
+        answers, bucket = watch(lambda state: mask_bucket(arrays, state, plan), len(records), title=request.entry.name)
+        verify(answers["released"], self.k)
+        self.labels_ = answers["group"]
         self.sizes_ = group_sizes(self.labels_)
-        self.centroids_ = group_values(records, compared, self.labels_)
-        self.loss_ = information_loss(compared, self.labels_)
-        verify(self.centroids_[self.labels_], self.k)
+        self.centroids_ = answers["released"][np.unique(self.labels_, return_index=True)[1]]
+        self.loss_ = losses([bucket]).loss
         # Of equal records that stand in several groups, transform() knows the first.
         self._groups = {
             record.tobytes(): int(group) for record, group in zip(records[::-1], self.labels_[::-1], strict=True)
@@ -140,12 +145,17 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if len(new):
             from scipy.spatial import cKDTree
 
-            _, nearest = cKDTree(self._compared(self.centroids_)).query(self._compared(records[new]))
+            centroids, coordinates = (self._scaling.apply(values) for values in (self.centroids_, records[new]))
+            _, nearest = cKDTree(centroids).query(coordinates)
             groups[new] = nearest
         return self.centroids_[groups]
 
-    def _compared(self, records: Floats) -> Floats:
-        return self._scaling.apply(records) if self.standardize else records
+
+def _unscaled(X: Floats) -> Scaling:
+    """Return the scaling that leaves records as they are, but for a power of two where squares are not finite."""
+    d, exponent = X.shape[1], int(np.frexp(np.abs(X).max())[1])
+    reach = 2.0 ** (exponent if exponent > LARGEST_EXPONENT else 0) / 2
+    return Scaling(np.zeros(d), np.full(d, reach), np.zeros(d), np.ones(d))
 
 
 def _unmasked(X: ArrayLike) -> ArrayLike:

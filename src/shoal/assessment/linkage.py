@@ -10,7 +10,7 @@ import numpy as np
 from shoal.core.measures import group_sizes, scaling
 from shoal.core.types import Floats, Ints
 from shoal.kinds.kind import Embedding
-from shoal.masking.groups import cells_of as split_cells
+from shoal.masking.group import cells_of as split_cells
 from shoal.masking.verification import identical_records
 
 __all__ = ["Linkage", "cells_of", "linkage", "wilson"]

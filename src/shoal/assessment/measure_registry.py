@@ -16,8 +16,8 @@ from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter
 
 if TYPE_CHECKING:
+    from shoal.assessment.coded_records import CodedRecords
     from shoal.core.types import Floats, Ints
-    from shoal.masking.numbers import Numbers
     from shoal.tables.columns import Name
 
 __all__ = ["ALL", "MEASURES", "Measure", "TablePair", "check_measures", "choose_measures", "take_measures"]
@@ -125,7 +125,7 @@ class TablePair:
     """Two tables of the same records, as measures take them."""
 
     # The masked columns before and after.
-    numbers: Numbers
+    numbers: CodedRecords
     Y: Floats
     # The released stratum of each record, and a number that identical released records share.
     strata: Ints

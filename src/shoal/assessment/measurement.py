@@ -11,6 +11,7 @@ import numpy as np
 
 from shoal.assessment.assess_request import AssessRequest
 from shoal.assessment.assessment import Assessment
+from shoal.assessment.coded_records import CodedRecords, read_pair
 from shoal.assessment.disclosure import attribute
 from shoal.assessment.frequencies import table_change
 from shoal.assessment.intervals import intervals
@@ -27,7 +28,6 @@ from shoal.core.messages import parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.registry import read_kinds
-from shoal.masking.numbers import Numbers, read_pair
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.tables.columns import Name
@@ -133,7 +133,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
 
 
 def assess_arrays(
-    before: Numbers,
+    before: CodedRecords,
     Y: Floats,
     strata: Ints,
     *,
@@ -202,7 +202,7 @@ def _check_unmasked(before: Table, after: Table, masked: Sequence[Name], **roles
 
 def _read(
     before: Table, after: Table, request: MaskRequest, by: list[Name], *, blanked: bool
-) -> tuple[Numbers, Floats]:
+) -> tuple[CodedRecords, Floats]:
     """Return the numbers of both tables.
 
     Missing cells are empty in a masked column whose code for them is also the value of a group: there, it is a value.
@@ -223,7 +223,7 @@ def _read(
     return reread if same else (numbers, Y)
 
 
-def _blank_notes(numbers: Numbers) -> list[str]:
+def _blank_notes(numbers: CodedRecords) -> list[str]:
     """Return which cells masking made missing."""
     lost = [] if numbers.lost is None else (~np.isnan(numbers.lost)).sum(axis=0).tolist()
     counts = [f"{name} ({count:,})" for name, count in zip(numbers.names, lost, strict=False) if count]

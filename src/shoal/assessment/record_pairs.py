@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from shoal.assessment.coded_records import CodedRecords
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
@@ -19,7 +20,6 @@ from shoal.core.types import Floats, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
-from shoal.masking.numbers import Numbers
 from shoal.tables.columns import Name
 from shoal.tables.table import Table
 
@@ -154,7 +154,7 @@ def match_patterns(X: Floats, Y: Floats) -> tuple[Ints, Ints]:
     return one, two
 
 
-def check_nearness(before: Numbers, Y: Floats) -> None:
+def check_nearness(before: CodedRecords, Y: Floats) -> None:
     """Refuse masked records that are no nearer to their originals than in random order."""
     if len(Y) < FEWEST:
         return

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.registry import ALL_METHODS
-from shoal.comparison.subject import Subject, as_trial
-from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, pareto
+from shoal.assessment.coded_records import read_original
+from shoal.comparison.compare import fewest
+from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, as_trial, attempt, pareto
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.progress import DONE, STOP, watch
 from shoal.core.types import State
-from shoal.masking.numbers import read_original
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.pipeline import prepare
 from shoal.masking.release import Release
-from shoal.masking.request import MaskRequest, not_recorded, parameters
+from shoal.masking.request import MaskRequest, not_recorded
 from shoal.masking.verification import identical_records
 from shoal.tables.files import open_data
 from shoal.tables.formats.frames import open_table
@@ -30,9 +32,8 @@ MOST_SECONDS = 5.0
 MOST_RECORDS = 50_000
 SIZES = (2, 3, 5, 10, 15)
 FACTORS = (0.5, 1.5, 2.0, 3.0)  # of t, and of l beyond 1
-# Parameters that decide where a table is masked and in which order it is released, not its figures.
-ELSEWHERE = ("engine", "memory", "processes", "shuffle", "escape_formulas")
-ASKED = tuple(item.name for item in parameters() if item.metadata["stored"] and item.name not in ELSEWHERE)
+# Where a table is masked and in which order it is released decides none of its figures.
+HERE = {"engine": None, "memory": None, "processes": None, "shuffle": False, "escape_formulas": False}
 
 
 def compare_around(release: Release, original: Any, *, progress: bool = False) -> Comparison | None:
@@ -64,43 +65,44 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     >>> sorted(trial.k for trial in found.trials)
     [2, 3, 4, 5, 8, 10, 15]
     """
-    asked = release.parameters
     # What was compiled on the way is no part of the next runs.
     seconds = release.timings["partition"] - release.timings.get("compile", 0.0)
     slow = release.records > MOST_RECORDS or seconds > MOST_SECONDS
-    if asked["method"] not in ALL_METHODS or slow or not release.labels.size:
+    if release.parameters["method"] not in ALL_METHODS or slow or not release.labels.size:
         return None
     request = _request_of(release)
-    subject = Subject.read(open_data(original, numbers=request.numbers, named=True, **request.csv), request)
-    requests = [one for one in _around(request) if subject.suits(one)]
+    table = open_data(original, numbers=request.numbers, named=True, **request.csv)
+    records = MemoryRecords(table.coded(request.codes))
+    plan = prepare(records, request)
+    smallest_cell = fewest(records, plan)
+    requests = [variant for variant in _around(request) if variant.small != "error" or variant.k <= smallest_cell]
 
     def work(state: State) -> list[Trial]:
         trials = [_own_trial(release, original, request, seconds)]
-        for done, one in enumerate(requests, start=1):
+        for done, variant in enumerate(requests, start=1):
             if state[STOP]:
                 break
             try:
-                trials.append(subject.attempt(one, state).measure())
+                trials.append(attempt(records, plan, variant, state).measure())
             except InputError:
                 continue  # more is promised than the table can keep
             state[DONE] = done
         return trials
 
     trials = watch(work, len(requests), title="compare", show=progress)
-    return Comparison(
-        pareto(trials), {}, release.records, release.columns, {**asked, "k": sorted({trial.k for trial in trials})}
-    )
+    parameters = {**release.parameters, "k": sorted({trial.k for trial in trials})}
+    return Comparison(pareto(trials), {}, release.records, release.columns, parameters)
 
 
 def _request_of(release: Release) -> MaskRequest:
     """Return the request that a release was made by; refuse what the release does not hold."""
-    asked = release.parameters
-    if objects := not_recorded(asked):
+    if objects := not_recorded(release.parameters):
         raise InputError(
             f"{parameter(objects[0])} was an object, so the table cannot be masked again in the same way at other k. "
             "Put weights in a column of the table, or leave the comparison out."
         )
-    return MaskRequest(**{name: asked[name] for name in ASKED} | {"method": ALL_METHODS[asked["method"]]})
+    method = ALL_METHODS[release.parameters["method"]]
+    return MaskRequest(**{**release.parameters, **HERE, "method": method})
 
 
 def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: float) -> Trial:
@@ -120,17 +122,17 @@ def _around(request: MaskRequest) -> Iterator[MaskRequest]:
     for k in sorted({*SIZES, 2 * request.k} - {request.k}):
         yield replace(request, k=k)
     for promise in VARIED_PROMISES:
-        given = request.promises.get(promise)
-        if given is None:
+        promised = request.promises.get(promise)
+        if promised is None:
             continue
         if not request.entry.confidential:
             yield _promising(request, promise, None)
-        # Of each column on its own if that was asked for.
-        models = given if isinstance(given, dict) else {None: given}
+        by_column = isinstance(promised, dict)
+        models = promised if by_column else {None: promised}
         for factor in FACTORS:
-            other = {name: model.scaled(factor) for name, model in models.items()}
-            if None not in other.values():
-                yield _promising(request, promise, other if isinstance(given, dict) else other[None])
+            scaled = {name: model.scaled(factor) for name, model in models.items()}
+            if None not in scaled.values():
+                yield _promising(request, promise, scaled if by_column else scaled[None])
 
 
 def _promising(request: MaskRequest, promise: str, model: Any) -> MaskRequest:

@@ -13,24 +13,28 @@ import numpy as np
 from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.method import Method, SharedWork
 from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, choose
-from shoal.blocks.rule import Blocking
+from shoal.assessment.coded_records import CodedRecords
 from shoal.comparison.compare_request import MASKING, CompareRequest
-from shoal.comparison.subject import Subject
-from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, pareto
+from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, attempt, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.messages import count, count_holders, parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
-from shoal.masking.plan import choose_rule
+from shoal.masking.group import cells_of
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.pipeline import prepare
+from shoal.masking.plan import Plan, choose_rule
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import settle
+from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
 from shoal.promises.rule_enforcement import rehearse_rules
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 
-__all__ = ["compare", "compare_request"]
+__all__ = ["compare", "compare_request", "fewest"]
 
 Promise = Mapping[str, Any]  # parameters of a request; none for no promise
 
@@ -68,26 +72,29 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:
         check_k(size, table.rows)
-    subject = Subject.read(table, masking)
-    entries = _wanted(request.methods, promises, subject)
-    fitting = [size for size in sizes if subject.suits(replace(masking, k=size))]
-    chosen, left_out = _affordable(entries, subject, masking, fitting, time_limit)
-    left_out |= _too_large(sizes[len(fitting) :], subject, request.unit)
-    requests = _requests(masking, chosen, fitting, promises, time_limit)
+    records = MemoryRecords(table.coded(masking.codes))
+    plan = prepare(records, masking)
+    entries = _methods(request.methods, promises, plan)
+    smallest_cell = fewest(records, plan)
+    fitting = [size for size in sizes if masking.small != "error" or size <= smallest_cell]
+    cells = _cells(records, plan)
+    methods, left_out = _affordable(entries, cells, plan, masking, fitting, time_limit)
+    left_out |= _too_large(sizes[len(fitting) :], smallest_cell, request.unit)
+    requests = _requests(masking, methods, fitting, promises, time_limit)
     if len(promises) > 1 or request.unit is not None:
         rehearse_rules()  # compiling is no part of a run
     trials = watch(
-        lambda state: _try_all(subject, requests, time_limit, left_out, state),
-        len(requests) * len(subject.cell),
+        lambda state: _try_all(records, plan, cells, requests, time_limit, left_out, state),
+        len(requests) * plan.rows,
         title="compare",
         show=request.progress,
     )
     if not trials:
-        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in left_out.items())
         raise InputError(f"{parameter('methods')} names no method that can run here: {reasons}.")
-    names = list(subject.numbers.names)
+    names = list(plan.columns.masked)
     recorded = masking.recorded(names)
-    told = {
+    parameters = {
         "k": [int(size) for size in fitting],
         "methods": [entry.name for entry in entries],
         **{name: recorded[name] for name in MASKING if name not in ("confidential", "thousands")},
@@ -95,7 +102,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
         **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in VARIED_PROMISES},
         "time_limit": time_limit,
     }
-    return Comparison(pareto(trials), left_out, records=len(subject.cell), columns=names, parameters=told)
+    return Comparison(pareto(trials), left_out, records=plan.rows, columns=names, parameters=parameters)
 
 
 def _requests(
@@ -109,17 +116,32 @@ def _requests(
     ]
 
 
-def _too_large(sizes: Sequence[int], subject: Subject, unit: Name | None) -> dict[str, str]:
+def _too_large(sizes: Sequence[int], smallest_cell: int, unit: Name | None) -> dict[str, str]:
     """Say of group sizes that a cell cannot keep why they are left out."""
-    least = count_holders(subject.fewest, unit)
-    why = f"a stratum, or records of it that miss the same columns, has only {least}"
+    why = f"a stratum, or records of it that miss the same columns, has only {count_holders(smallest_cell, unit)}"
     return {f"k = {size}": why for size in sizes}
 
 
-def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
+def fewest(records: MemoryRecords, plan: Plan) -> int:
+    """Return the number of records, or of units, of the smallest cell."""
+    arrays = records.original()
+    if "unit" not in arrays:
+        return int(plan.sizes.min())
+    cell = number_of_cells(arrays, plan.own[0])
+    return min(len(np.unique(arrays["unit"][cell == number])) for number in np.unique(cell))
+
+
+def _cells(records: MemoryRecords, plan: Plan) -> list[Floats]:
+    """Return the records of each cell, where they lie when they are compared, without the columns that they miss."""
+    Z = CodedRecords.of(records, plan).compared
+    cells = cells_of(Z, number_of_cells(records.original(), plan.own[0]))
+    return [np.ascontiguousarray(Z[np.ix_(rows, present)]) for rows, present in cells]
+
+
+def _promises(request: MaskRequest, **models_by_promise: Any) -> list[Promise]:
     """Return what is promised in each trial: nothing, then every promise on its own."""
     promises: list[Promise] = [{}]
-    for name, models in given.items():
+    for name, models in models_by_promise.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
             promise = {name: read_promise(name, model)}
             replace(request, **promise).models()  # refused here, before anything runs
@@ -127,57 +149,67 @@ def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
     return promises
 
 
-def _wanted(methods: Any, promises: Sequence[Promise], subject: Subject) -> list[Method]:
+def _methods(methods: Any, promises: Sequence[Promise], plan: Plan) -> list[Method]:
     """Return the methods to try, each once."""
     if not isinstance(methods, str) and not callable(methods):
-        wanted = list(methods)
+        entries = list(methods)
     elif methods != "all":
-        wanted = [methods]
+        entries = [methods]
     elif len(promises) == 1:
-        wanted = list(METHODS)
+        entries = list(METHODS)
     else:
         made_for = CONFIDENTIAL_METHODS if any("closeness" in promise for promise in promises) else ()
-        wanted = [AUTO, *made_for]
-    columns = subject.planned.columns
+        entries = [AUTO, *made_for]
+    columns = plan.columns
     compared = [*columns.compared(columns.masked), *columns.compared(columns.nominal)]
-    return list({entry.name: entry for entry in (choose(method, len(compared)) for method in wanted)}.values())
+    return list({entry.name: entry for entry in (choose(method, len(compared)) for method in entries)}.values())
 
 
 def _try_all(
-    subject: Subject, asked: Sequence[MaskRequest], time_limit: float, left_out: dict[str, str], state: State
+    records: MemoryRecords,
+    plan: Plan,
+    cells: Sequence[Floats],
+    requests: Sequence[MaskRequest],
+    time_limit: float,
+    left_out: dict[str, str],
+    state: State,
 ) -> list[Trial]:
     """Try requests one after the other; say of those that cannot be kept, or not in time, why they are left out."""
     trials: list[Trial] = []
     shared: dict[SharedWork, list[Mapping[str, Any]]] = {}
-    for done, request in enumerate(asked, start=1):
+    for done, request in enumerate(requests, start=1):
         if state[STOP]:
             break
-        entry, given = request.entry, _shared_work(request, subject, shared)
+        entry, options = request.entry, _shared_work(request, plan, cells, shared)
         promised = describe_promises(request.promises)
         keeps = entry.time_option is not None and not promised
         try:
-            with within(state, None if keeps else time_limit, len(subject.cell)) as limited:
-                attempt = subject.attempt(request, limited, given)
+            with within(state, None if keeps else time_limit, plan.rows) as limited:
+                run = attempt(records, plan, request, limited, options)
         except InputError as refusal:
             left_out[", ".join(filter(None, [entry.name, f"k = {request.k}", promised]))] = refusal.args[0]
             continue
         if keeps or not limited[STOP]:
-            trials.append(attempt.measure())
+            trials.append(run.measure())
         else:
-            named = f"{entry.name}, {promised}" if promised else entry.name
-            left_out[named] = f"a run (k = {request.k}) was not done after {time_limit:g} s"
-        state[DONE] = done * len(subject.cell)
+            title = f"{entry.name}, {promised}" if promised else entry.name
+            left_out[title] = f"a run (k = {request.k}) was not done after {time_limit:g} s"
+        state[DONE] = done * plan.rows
     return trials
 
 
 def _affordable(
-    entries: Sequence[Method], subject: Subject, request: MaskRequest, sizes: Sequence[int], time_limit: float
+    entries: Sequence[Method],
+    cells: Sequence[Floats],
+    plan: Plan,
+    request: MaskRequest,
+    sizes: Sequence[int],
+    time_limit: float,
 ) -> tuple[list[Method], dict[str, str]]:
     """Part the methods that can run here in time from those that cannot, with the reason."""
-    columns = subject.planned.columns
+    columns = plan.columns
     compared, nominal = columns.compared(columns.masked), columns.compared(columns.nominal)
-    cells = [subject.compared[np.ix_(rows, present)] for rows, present in subject.cells if len(present)]
-    chosen, left_out = [], {}
+    affordable, left_out = [], {}
     for entry in entries:
         if entry.univariate and len(compared) > 1:
             left_out[entry.name] = f"it groups one column, the table has {len(compared)}"
@@ -189,10 +221,10 @@ def _affordable(
             left_out[entry.name] = "it groups every column on its own, and so counts no units and keeps no promise"
             continue
         if entry.confidential:
-            chosen.append(entry)
+            affordable.append(entry)
             continue
         try:
-            blocks = _blocks(replace(request, method=entry).settled(compared, nominal), subject, cells)
+            blocks = _blocks(settle(replace(request, method=entry), columns), plan, cells)
         except InputError as refusal:
             left_out[entry.name] = refusal.args[0]
             continue
@@ -205,12 +237,11 @@ def _affordable(
             seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=request.seed)
         if seconds > time_limit:
             left_out[entry.name] = (
-                f"a run would take about {seconds:,.0f} s on {count(len(subject.cell), 'record')}, more than "
-                f"{time_limit:g} s"
+                f"a run would take about {seconds:,.0f} s on {count(plan.rows, 'record')}, more than {time_limit:g} s"
             )
         else:
-            chosen.append(entry)
-    return chosen, left_out
+            affordable.append(entry)
+    return affordable, left_out
 
 
 def _options(entry: Method, time_limit: float) -> dict[str, Any]:
@@ -218,30 +249,24 @@ def _options(entry: Method, time_limit: float) -> dict[str, Any]:
     return entry.read_options({} if entry.time_option is None else {entry.time_option: time_limit})
 
 
-def _block_rule(request: MaskRequest, subject: Subject) -> Blocking | None:
-    return choose_rule(request, subject.records, subject.planned.plan, most=1)
-
-
-def _blocks(request: MaskRequest, subject: Subject, cells: Sequence[Floats]) -> list[Floats]:
-    """Return the cells, in parts as large as blocks where masking cuts them in blocks."""
-    rule = _block_rule(request, subject)
+def _blocks(request: MaskRequest, plan: Plan, cells: Sequence[Floats]) -> list[Floats]:
+    """Return the cells with any values, in parts as large as blocks where masking cuts them in blocks."""
+    rule = choose_rule(replace(plan, request=request), most=1)
+    cells = [cell for cell in cells if cell.shape[1]]
     if rule is None:
-        return list(cells)
+        return cells
     return [part for cell in cells for part in np.array_split(cell, -(-len(cell) // rule.L))]
 
 
 def _shared_work(
-    request: MaskRequest, subject: Subject, done: dict[SharedWork, list[Mapping[str, Any]]]
+    request: MaskRequest, plan: Plan, cells: Sequence[Floats], done: dict[SharedWork, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
     """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
     shared = request.entry.shared
     # Where small cells are left out or joined, the records depend on k; blocks share nothing.
-    if shared is None or request.small != "error" or _block_rule(request, subject) is not None:
+    if shared is None or request.small != "error" or choose_rule(replace(plan, request=request), most=1) is not None:
         return []
     if shared not in done:
         work = shared.load()
-        done[shared] = [
-            {shared.option: work(np.ascontiguousarray(subject.compared[np.ix_(rows, present)]))} if len(present) else {}
-            for rows, present in subject.cells
-        ]
+        done[shared] = [{shared.option: work(cell)} if cell.shape[1] else {} for cell in cells]
     return done[shared]

@@ -1,4 +1,4 @@
-"""What trials of a table found: loss, risk and time of each, which ones nothing beats, and what a promise costs."""
+"""Trials of requests on one table: loss, risk and time of each, which ones nothing beats, and what a promise costs."""
 
 from __future__ import annotations
 
@@ -8,60 +8,49 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shoal.assessment.coded_records import CodedRecords
+from shoal.assessment.linkage import linkage
 from shoal.core.display import aligned, html_table, write_report
+from shoal.core.measures import group_sizes
 from shoal.core.messages import visible
+from shoal.core.types import Floats, Ints, State
+from shoal.masking.confidential import worst
+from shoal.masking.group import cells_of
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.pipeline import Groups, group, prepare
+from shoal.masking.plan import Plan
+from shoal.masking.request import MaskRequest
+from shoal.masking.steps import confidential_codes, number_of_cells
+from shoal.masking.summary import losses
+from shoal.masking.verification import check_sizes, identical_records
 from shoal.promises.dominance import is_published, may_be_published, published_loss
-from shoal.promises.promise_registry import describe_promises, read_promise
+from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["VARIED_PROMISES", "Comparison", "Price", "Trial", "pareto"]
+__all__ = ["VARIED_PROMISES", "Attempt", "Comparison", "Price", "Trial", "as_trial", "attempt", "pareto"]
 
 VARIED_PROMISES = ("diversity", "closeness")  # that trials differ in
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One method at one k, with or without promises of confidential columns.
-
-    Parameters
-    ----------
-    method, k
-        What was tried.
-    loss
-        Information loss 100·SSE/SST of what is released.
-    linked
-        The share of records whose nearest original is their own (`shoal.assessment.linkage`).
-    chance
-        The share that blind choice within groups would link.
-    groups
-        The number of groups of identical records.
-    seconds
-        The time of the partition.
-    anonymous
-        Whether whole records are k-anonymous.
-    diversity, closeness
-        What every group promised, as it is written on the command line; empty for nothing.
-    group_loss
-        How much of the loss is that of the one group of fewer than five records that loses most.
-    pareto
-        Whether no other k-anonymous trial that promises the same loses and risks less.
-    """
+    """One method at one k, with or without promises of confidential columns."""
 
     method: str
     k: int
-    loss: float
-    linked: float
-    chance: float
-    groups: int
-    seconds: float
-    anonymous: bool
-    diversity: str = ""
-    closeness: str = ""
-    pareto: bool = False
-    group_loss: float = 0.0
+    loss: float  # information loss 100·SSE/SST of the released values
+    linked: float  # the share of records whose nearest original is their own (`shoal.assessment.linkage`)
+    chance: float  # the share that blind choice within groups would link
+    groups: int  # groups of identical records
+    seconds: float  # of the partition
+    anonymous: bool  # whether whole records are k-anonymous
+    diversity: str = ""  # the promise of every group, as it is written on the command line; empty for none
+    closeness: str = ""  # likewise
+    pareto: bool = False  # whether no other k-anonymous trial that promises the same loses and risks less
+    group_loss: float = 0.0  # the part of the loss that is due to one group of fewer than five records
 
     @property
     def promise(self) -> str:
@@ -84,49 +73,88 @@ class Trial:
 
 
 class Price(NamedTuple):
-    """What a promise costs one method at one k.
+    """The cost of a promise for one method at one k."""
 
-    Parameters
-    ----------
-    parameter
-        ``"diversity"`` or ``"closeness"``.
-    name, k
-        The method with what else was promised, of what kind the promise is and about which column, if it is not about
-        all; and k.
-    without
-        The loss without the promise, or None if that was not tried.
-    losses
-        The loss for each l or t, in their order.
-    """
-
-    parameter: str
-    name: str
+    parameter: str  # "diversity" or "closeness"
+    name: str  # the method, its other promises, and the kind and the column of the promise unless it is about all
     k: int
-    without: float | None
-    losses: tuple[tuple[float, float], ...]
+    without: float | None  # the loss without the promise, None if that was not tried
+    losses: tuple[tuple[float, float], ...]  # of each l or t, in their order
+
+
+class Attempt(NamedTuple):
+    """A request that was tried on records in memory: their groups and the values that would be released."""
+
+    records: MemoryRecords
+    groups: Groups
+
+    def measure(self) -> Trial:
+        """Measure what the groups lose and risk; they must be as large as the request says."""
+        plan, arrays, released = self.groups.plan, self.records.original(), self.records.answers()["released"]
+        request, cell = plan.request, number_of_cells(arrays, plan.own[0])
+        identical = identical_records(released, plan.strata[cell])
+        if request.entry.whole_records:
+            check_sizes(group_sizes(identical), request.k)
+        if plan.promise.models:
+            codes = confidential_codes(arrays, plan.own[0].confidential)["confidential"]
+            worst(codes, identical, plan.promise)
+        total = losses(self.groups.buckets)
+        # Compiling happens once per installation and is not the time of a run.
+        seconds = plan.timings["partition"] - plan.timings.get("compile", 0.0)
+        return as_trial(
+            request, CodedRecords.of(self.records, plan), released, identical, cell,
+            loss=total.loss, group_loss=total.group_loss, seconds=seconds,
+        )  # fmt: skip
+
+
+def attempt(
+    records: MemoryRecords, plan: Plan, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()
+) -> Attempt:
+    """Group planned records by another method, k or promise; `shared` holds options per cell that serve many runs."""
+    records = records.watched(state)
+    # Which records of small cells are left out or joined depends on k.
+    plan = replace(plan.requesting(request), records=records) if request.small == "error" else prepare(records, request)
+    return Attempt(records, group(plan, shared))
+
+
+def as_trial(
+    request: MaskRequest,
+    before: CodedRecords,
+    released: Floats,
+    groups: Ints,
+    cell: Ints,
+    *,
+    loss: float,
+    group_loss: float,
+    seconds: float,
+) -> Trial:
+    """Return a trial with the risk of its released values; `groups` numbers identical records."""
+    placed = before.coordinates, before.place(released)
+    linked = linkage(before.X, released, groups, cells_of(before.X, cell), placed=placed)
+    return Trial(
+        method=request.entry.name,
+        k=request.k,
+        loss=loss,
+        linked=linked.share,
+        chance=linked.chance,
+        groups=len(group_sizes(groups)),
+        seconds=seconds,
+        anonymous=request.entry.whole_records or before.X.shape[1] == 1,
+        diversity=write_promise(request.promises.get("diversity")),
+        closeness=write_promise(request.promises.get("closeness")),
+        group_loss=group_loss,
+    )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What methods and k cost on one table.
+    """The losses and risks of methods at several k on one table."""
 
-    Parameters
-    ----------
-    trials
-        All that ran, in order of k, then loss.
-    left_out
-        The methods that did not run, and why.
-    records, columns
-        The table: its number of records, the masked columns.
-    parameters
-        Everything that decided the result, as plain values.
-    """
-
-    trials: tuple[Trial, ...]
-    left_out: Mapping[str, str]
+    trials: tuple[Trial, ...]  # in order of k, then loss
+    left_out: Mapping[str, str]  # methods that did not run, and why
     records: int
-    columns: list[Name]
-    parameters: Mapping[str, Any] = field(repr=False)
+    columns: list[Name]  # that were masked
+    parameters: Mapping[str, Any] = field(repr=False)  # all that decided the result, as plain values
 
     @property
     def front(self) -> list[Trial]:
@@ -150,8 +178,8 @@ class Comparison:
     @property
     def prices(self) -> list[Price]:
         """What promises cost: every method at every k for which a promise was tried in more than one way."""
-        told = [trial for trial in self.trials if is_published(trial.loss)]
-        return [price for parameter in VARIED_PROMISES for price in _prices(told, parameter)]
+        published = [trial for trial in self.trials if is_published(trial.loss)]
+        return [price for parameter in VARIED_PROMISES for price in _prices(published, parameter)]
 
     @property
     def table(self) -> pl.DataFrame:
@@ -168,13 +196,28 @@ class Comparison:
     def cells(self) -> list[list[str]]:
         """Return the table as text, the head first."""
         promised, choices = any(t.promise for t in self.trials), self.choices
-        more = ["promise"] if promised else []
-        rows = [["method", "k", *more, "loss %", "linked %", "chance %", "groups", "seconds", "k-anonymous", "mark"]]
+        promise_cells = ["promise"] if promised else []
+        rows = [
+            [
+                "method",
+                "k",
+                *promise_cells,
+                "loss %",
+                "linked %",
+                "chance %",
+                "groups",
+                "seconds",
+                "k-anonymous",
+                "mark",
+            ]
+        ]
         for t in self.trials:
             mark = ("balanced" if t in choices else "Pareto") if t.pareto else ""
-            more = [t.promise or "none"] if promised else []
+            promise_cells = [t.promise or "none"] if promised else []
             figures = [f"{t.loss:.4f}", f"{100 * t.linked:.2f}", f"{100 * t.chance:.2f}", f"{t.groups}"]
-            rows.append([t.method, str(t.k), *more, *figures, f"{t.seconds:.3f}", "yes" if t.anonymous else "NO", mark])
+            rows.append(
+                [t.method, str(t.k), *promise_cells, *figures, f"{t.seconds:.3f}", "yes" if t.anonymous else "NO", mark]
+            )
         return rows
 
     def report(self, path: str | os.PathLike[str]) -> Path:

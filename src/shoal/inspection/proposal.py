@@ -28,15 +28,15 @@ from shoal.kinds.category import MOST_VALUES
 from shoal.kinds.column import Cells
 from shoal.kinds.date import Date, find_format, fits
 from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
-from shoal.masking.commands import as_call, as_command
+from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
+from shoal.table_view import View, sizes_of, spread
 from shoal.tables.columns import Name, is_coded, mostly_numbers
 from shoal.tables.csv_table import CsvTable, present_cells
 from shoal.tables.files import open_data, writable_endings
 from shoal.tables.identifiers import SMALL, looks_like_identifier
 from shoal.tables.table import Table, stored_indexes
-from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
 

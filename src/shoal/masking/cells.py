@@ -1,27 +1,106 @@
-"""Cells through all parts: numbered, spelled in one way, counted, and refused where they have fewer than k records."""
+"""Parts of a table and their cells: numbered, counted, and refused where they have fewer than k records.
+
+A cell holds the records of a stratum that miss, and are zero in, the same columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.core.messages import agreeing, clauses, count_holders, holders, listed, parameter, setting
-from shoal.core.types import Ints, Spelling
+from shoal.core.types import Floats, Ints, Spelling
 from shoal.core.unicode_forms import composed_cells, one_form
-from shoal.masking.parts import Cell, Columns, Part
+from shoal.kernels.words import Words
+from shoal.kinds.column import Storage
+from shoal.masking.confidential import Values
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import Columns
 from shoal.promises.distinct_units import units_in_cells
-from shoal.tables.columns import Name
+from shoal.tables.columns import Name, TextNumbers
 from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
 from shoal.tables.table import describe_stratum
 
+__all__ = [
+    "STAY",
+    "Cell",
+    "Joined",
+    "Moves",
+    "Own",
+    "PartStatistics",
+    "check_cells",
+    "count_cells",
+    "holders_of",
+    "number_cells",
+    "sizes_of",
+    "spell_strata",
+]
+
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["check_cells", "count_cells", "holders_of", "number_cells", "sizes_of", "small_cells", "spell_strata"]
+
+class Cell(NamedTuple):
+    """What the records of a cell have in common."""
+
+    stratum: tuple[object, ...]
+    missing: tuple[bool, ...]  # of each masked column
+    zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
+
+
+class PartStatistics(NamedTuple):
+    """What is known of a part once its numbers are read."""
+
+    rows: int
+    kept: int  # records that are released
+    incomplete: int  # records that miss a value
+    suppressed: int  # records of small cells that are left out
+    missing: Ints  # missing cells of each column
+    present: Ints  # cells of each column that are released and not missing
+    cells: list[Cell]  # by code
+    counts: Ints  # records of each cell
+    units: list[Words] | None  # of each cell: the least of its different units, k at most
+    storages: tuple[Storage | None, ...]  # of each column; None if all its cells are missing
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
+    limits: Floats  # the least and the greatest value of each column
+    broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
+    totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
+    observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
+    confidential: tuple[Values, ...]
+    types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
+    texts: dict[Name, TextNumbers]  # of columns of text without a role
+
+
+class Own(NamedTuple):
+    """What the cells and values of a part are in the whole table."""
+
+    cells: Ints  # the number of each cell
+    codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
+    confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
+    first: int = 0  # how many released records come before it
+
+
+class Joined(NamedTuple):
+    """Strata that are joined."""
+
+    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # as the parts spell them, and what they read then
+    texts: frozenset[Name]  # columns of the strata in which some of them differ
+    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
+
+
+class Moves(NamedTuple):
+    """What becomes of cells with too few records."""
+
+    patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
+    joined: Joined | None = None
+    blanked: int = 0  # cells of the table that are made missing
+    notes: tuple[str, ...] = ()
+
+
+STAY = Moves({})
 
 
 def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
@@ -58,21 +137,7 @@ def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dic
     return {before: after for before, after in zip(old, new, strict=True) if before != after}
 
 
-def small_cells(
-    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
-) -> frozenset[Cell]:
-    """Return the cells with fewer than k records, as the parts spell them."""
-    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
-    sizes = count_cells(request, parts, roots, len(numbered))
-    return frozenset(
-        cell
-        for part, numbers in zip(parts, roots, strict=True)
-        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
-        if sizes[number] < request.k
-    )
-
-
-def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+def sizes_of(parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
     """Return the number of records of each cell."""
     sizes = np.zeros(cells, dtype=np.int64)
     for part, numbers in zip(parts, roots, strict=True):
@@ -80,21 +145,21 @@ def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
     return sizes
 
 
-def count_cells(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
     """Return what k is held against: the records of each cell, or its units, k where there are more."""
     units = [part.units for part in parts if part.units is not None]
     if not units:
         return sizes_of(parts, roots, cells)
-    return np.array([len(found) for found in units_in_cells(units, roots, cells, request.k)], dtype=np.int64)
+    return np.array([len(cell_units) for cell_units in units_in_cells(units, roots, cells, request.k)], dtype=np.int64)
 
 
 def holders_of(
-    request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], sizes: Ints
+    request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], sizes: Ints
 ) -> list[frozenset[object]]:
     """Return whom k counts in each cell, as many as k needs: its units, or a holder of its own for every record."""
     units = [part.units for part in parts if part.units is not None]
     if units:
-        return [frozenset(found.tolist()) for found in units_in_cells(units, roots, len(sizes), request.k)]
+        return [frozenset(cell_units.tolist()) for cell_units in units_in_cells(units, roots, len(sizes), request.k)]
     return [frozenset((cell, i) for i in range(min(size, request.k))) for cell, size in enumerate(sizes.tolist())]
 
 
@@ -146,13 +211,15 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
 def _describe_patterns(columns: Columns, cell: Cell, size: int) -> str:
     """Say for a message which columns the records of a cell miss, and in which they are zero."""
     lacking, zero = (
-        listed([name for name, found in zip(names, pattern, strict=True) if found])
+        listed([name for name, holds in zip(names, pattern, strict=True) if holds])
         for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
     )
     misses, are = agreeing(size, "misses", "miss"), agreeing(size, "is", "are")
-    told = [f"{misses} exactly: {lacking}" if lacking else f"{misses} nothing"] if lacking or not columns.zeros else []
+    phrases = (
+        [f"{misses} exactly: {lacking}" if lacking else f"{misses} nothing"] if lacking or not columns.zeros else []
+    )
     if columns.zeros:
-        told.append(
+        phrases.append(
             f"{are} zero in exactly: {zero}" if zero else f"{are} zero in none of: {listed(list(columns.zeros))}"
         )
-    return " and ".join(told)
+    return " and ".join(phrases)

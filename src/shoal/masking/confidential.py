@@ -7,19 +7,15 @@ that closeness compares a group with is that of all records that are released, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from shoal.algorithms.method import EFFORTS, Method
-from shoal.algorithms.registry import AUTO
 from shoal.core.errors import InputError, VerificationError
-from shoal.core.measures import number_through
 from shoal.core.messages import agreeing, count, parameter, setting
-from shoal.core.progress import spread
-from shoal.core.types import Floats, Ints, State
+from shoal.core.types import Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.kinds.date import in_order
 from shoal.kinds.kind import Kind
@@ -32,15 +28,18 @@ from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
-    from shoal.masking.groups import BucketRecords
-    from shoal.masking.request import MaskRequest
     from shoal.promises.promise import Rules
-    from shoal.promises.rule_enforcement import Search
     from shoal.tables.table import Table
 
 __all__ = [
-    "Chosen", "Promise", "Values", "count_homogeneous", "half_time", "keep_promise", "least_error", "number_values",
-    "read_values", "told", "worst",
+    "Chosen",
+    "Promise",
+    "Values",
+    "count_homogeneous",
+    "number_values",
+    "reached_by_column",
+    "read_values",
+    "worst",
 ]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies
@@ -93,50 +92,50 @@ class Promise(NamedTuple):
 def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[Ints, tuple[Values, ...]]:
     """Return the code of each record in each confidential column of a part, and the values by code."""
     codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
-    for place, (name, kind, known) in enumerate(columns):
+    for place, (name, kind, known_order) in enumerate(columns):
         cells, ordered = table.sensitive_cells(name, kind, first)
-        if known and kind.numeric and cells.dtype == pl.String:
+        if known_order and kind.numeric and cells.dtype == pl.String:
             cells = in_order(cells)  # read again from a file of text, where durations stand in another order
         frame = pl.DataFrame({"cell": cells})
-        found = frame.group_by("cell").len().sort("cell", nulls_last=False)
-        codes[:, place] = _places(frame, found)
-        counts = found["len"].to_numpy().astype(np.int64)
-        values.append(Values(found["cell"], counts, ordered if known is None else known))
+        value_counts = frame.group_by("cell").len().sort("cell", nulls_last=False)
+        codes[:, place] = _places(frame, value_counts)
+        counts = value_counts["len"].to_numpy().astype(np.int64)
+        values.append(Values(value_counts["cell"], counts, ordered if known_order is None else known_order))
     return codes, tuple(values)
 
 
 def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
     """Return the row of each cell among different ones."""
     numbered = among.select("cell").with_row_index("place")
-    found = cells.join(numbered, on="cell", how="left", nulls_equal=True, maintain_order="left")
-    return found["place"].to_numpy().astype(np.int64)
+    joined = cells.join(numbered, on="cell", how="left", nulls_equal=True, maintain_order="left")
+    return joined["place"].to_numpy().astype(np.int64)
 
 
 def number_values(
     columns: Sequence[Chosen], parts: Sequence[Sequence[Values]], models: Sequence[tuple[int, GroupPromise]]
 ) -> tuple[Promise, list[tuple[Ints, ...]]]:
     """Number the values of confidential columns through all parts; return the promise, and by part the numbers."""
-    chosen, counts = list[Chosen](), list[Ints]()
+    numbered_columns, counts = list[Chosen](), list[Ints]()
     numbers: list[list[Ints]] = [[] for _ in parts]
     for place, (name, kind, _) in enumerate(columns):
-        found = [part[place] for part in parts]
-        table, ordered = _merged(name, found)
+        part_values = [part[place] for part in parts]
+        table, ordered = _merged(name, part_values)
         ranking = kind.ranking(name, table["cell"])
         table = table if ranking is None else table[ranking]
-        for own, values in zip(numbers, found, strict=True):
-            own.append(_places(_as(table["cell"].dtype, values), table))
+        for part_numbers, values in zip(numbers, part_values, strict=True):
+            part_numbers.append(_places(_as(table["cell"].dtype, values), table))
         # What has no order is text, also where it is written to a file and looks like numbers.
-        chosen.append(Chosen(name, Nominal() if kind.numeric and not ordered else kind, ordered))
+        numbered_columns.append(Chosen(name, Nominal() if kind.numeric and not ordered else kind, ordered))
         counts.append(table["len"].to_numpy().astype(np.int64))
-    promise = Promise(tuple(chosen), tuple(counts), tuple(models))
+    promise = Promise(tuple(numbered_columns), tuple(counts), tuple(models))
     _check_values(promise)
-    return promise, [tuple(own) for own in numbers]
+    return promise, [tuple(part_numbers) for part_numbers in numbers]
 
 
 def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
     """Return the values of all parts with their counts, sorted; and whether they have an order."""
-    known = [values for values in parts if values.cells.null_count() < len(values.cells)] or parts[:1]
-    types = {values.cells.dtype for values in known}
+    present = [values for values in parts if values.cells.null_count() < len(values.cells)] or parts[:1]
+    types = {values.cells.dtype for values in present}
     if len(types) > 1 and pl.String in types:
         raise InputError(
             f"Column {name!r} is confidential and holds numbers in one part of the table and text in another. Use "
@@ -145,7 +144,7 @@ def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
     dtype = types.pop() if len(types) == 1 else pl.Float64()
     table = pl.concat([_as(dtype, values) for values in parts])
     table = table.group_by("cell").agg(pl.col("len").sum()).sort("cell", nulls_last=False)
-    return table, known[0].ordered
+    return table, present[0].ordered
 
 
 def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
@@ -166,125 +165,14 @@ def _check_values(promise: Promise) -> None:
             )
 
 
-def keep_promise(
-    records: BucketRecords,
-    labels: Ints,
-    promise: Promise,
-    request: MaskRequest,
-    *,
-    block: bool,
-    state: State,
-    threads: int,
-) -> Ints:
-    """Return groups that keep the promise; refuse it where not even all records of a cell do.
-
-    Parameters
-    ----------
-    records, labels
-        The records, and their groups.
-    promise, request
-        What is promised, and what was asked.
-    block
-        Whether cells are blocks.
-    state, threads
-        See `shoal.core.progress`; and how many threads work on cells.
-    """
-    from shoal.promises.rule_enforcement import Search, keep_rules, repair, rules_of
-
-    Z, cells = records.compared, records.cells
-    rules = promise.rules(records.codes, promise.models, records.units, request.k)
-    _check_cells(rules, [rows for rows, _ in cells], promise, block=block)
-    if not request.entry.confidential:
-        search = Search(request.seed, request.steps, state)
-        if request.entry.name == AUTO or (request.entry.anytime and not block):
-            search = _search_by(request, search, len(Z))
-        return keep_rules(Z, labels, cells, request.k, rules, search, threads=threads)
-
-    def published(cell: tuple[Ints, Ints]) -> Ints:
-        rows, present = cell
-        members, cell_rules = np.ascontiguousarray(Z[np.ix_(rows, present)]), rules_of(rules, rows)
-        return repair(members, _published(members, cell_rules, promise, request, state), cell_rules)
-
-    return number_through(len(Z), (rows for rows, _ in cells), spread(published, cells, threads))
-
-
-def _check_cells(rules: Rules, cells: Sequence[Ints], promise: Promise, *, block: bool) -> None:
-    """Refuse what not even all records of a cell keep: no groups of them would, as none is better than all together."""
-    cell = np.empty(sum(map(len, cells)), dtype=np.int64)
-    for number, rows in enumerate(cells):
-        cell[rows] = number
-    for rule, (place, model) in enumerate(promise.models):
-        lacks, found = reached_by(rules, rule, cell)
-        if (lacks > 0).any():
-            worst = model.worst(found)
-            records = len(cells[int(np.flatnonzero(found == worst)[0])])
-            raise _impossible(promise.columns[place].name, model, records, worst, len(cells), block)
-
-
-def half_time(entry: Method, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of a method with half of the seconds that it may take, if they are limited."""
-    seconds = entry.seconds(options)
-    return options if seconds is None or entry.time_option is None else {**options, entry.time_option: seconds / 2}
-
-
-def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
-    """Return a search for n records that takes the steps or the time of a method that searches."""
-    entry, options = request.entry, half_time(request.entry, request.options)
-
-    def improve(records: Floats) -> Ints:
-        return entry.run(records, request.k, options, seed=request.seed, state=search.state).labels
-
-    if request.options.get("bound"):  # the method has searched already
-        seconds = entry.seconds(options)
-    else:
-        search, seconds = search._replace(improve=improve), entry.seconds(request.options)
-    steps = entry.steps(options)
-    # Steps of a record are as many as those of `effort`.
-    return search._replace(steps=search.steps if steps is None else steps / n / EFFORTS["good"], seconds=seconds)
-
-
-def _published(records: Floats, rules: Rules, promise: Promise, request: MaskRequest, state: State) -> Ints:
-    """Group the records of a cell by an algorithm of Soria-Comas et al."""
-    from shoal.promises.closeness_first import closeness_first
-    from shoal.promises.k_first import k_first
-
-    if request.entry.name == "k-first":
-        return k_first(records, request.k, rules, state=state)
-    # The first column that closeness is asked of.
-    first = next(rule for rule, (_, model) in enumerate(promise.models) if isinstance(model, Closeness))
-    return closeness_first(records, rules.codes[first], request.k, float(rules.bounds[first]), state=state)
-
-
-def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
-    """Return a lower bound on the SSE of all groups of the whole table that keep closeness; 0 if nothing is proven."""
-    if not any(isinstance(model, Closeness) for _, model in promise.models):
-        return 0.0
-    from shoal.promises.closeness_bound import closeness_bound
-
-    return closeness_bound(Z, promise.rules(codes, promise.models))
-
-
-def _impossible(name: Name, model: GroupPromise, records: int, found: float, cells: int, block: bool) -> InputError:
-    what, less = "of a stratum that miss the same columns", model.possible(found)
-    way = f"Join small strata, or ask for less: {less} can be kept."
-    if block:
-        what, way = "of a block", "Use a larger block, or 0 for none, join small strata, or ask for less."
-    elif cells == 1:
-        what, way = "of the table", f"Ask for less: {less} can be kept."
-    return InputError(
-        f"{parameter(model.parameter)} requires {model.says} in column {name!r}, but all {records} records {what} "
-        f"together have {model.reached_text(found)}, so that not all groups of them can keep it. {way}"
-    )
-
-
 def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
     """Return the worst that groups reach: of every measure in every column, then of every model; check the models."""
     measures = _measured(promise)
     rules = promise.rules(codes, measures)
     reached = []
     for rule, (place, model) in enumerate(measures):
-        lacks, found = reached_by(rules, rule, groups)
-        reached.append(model.worst(found))
+        lacks, group_measures = reached_by(rules, rule, groups)
+        reached.append(model.worst(group_measures))
         few = int((lacks > 0).sum())
         if rule >= len(measures) - len(promise.models) and few:
             raise VerificationError(
@@ -315,11 +203,11 @@ def _measured(promise: Promise) -> list[tuple[int, GroupPromise]]:
     return [*((place, model) for place in range(len(promise.columns)) for model in MEASURES.values()), *promise.models]
 
 
-def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
+def reached_by_column(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
     """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
-    found: dict[Name, dict[str, float]] = {}
+    reached_values: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
         # As exact as it is computed, see `shoal.promises.promise.ROUNDING`; a distance of −0 is 0.
         value = round(model.worst(np.array(values)), DIGITS) + 0.0
-        found.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
-    return found
+        reached_values.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
+    return reached_values

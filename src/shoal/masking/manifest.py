@@ -1,4 +1,4 @@
-"""The manifest: the record of a run, enough to audit it and to repeat it to the byte."""
+"""The record of a run: its manifest, and the command and the call that repeat it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.algorithms.registry import find
+from shoal.algorithms.registry import ALL_METHODS, find
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.messages import parameter, setting
 from shoal.core.version import __version__
-from shoal.kinds.registry import KINDS
+from shoal.kinds.registry import KINDS, as_option
 from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.tables.files import sha256
 from shoal.tables.outputs import written_beside, written_path
@@ -33,6 +34,8 @@ __all__ = [
     "LIBRARIES",
     "PARAMETERS",
     "Recorded",
+    "as_call",
+    "as_command",
     "as_json",
     "described",
     "plain",
@@ -89,8 +92,8 @@ def digests(source: str | os.PathLike[str]) -> dict[str, Any]:
     if Path(source).is_file():
         return {"sha256": sha256(source)}
     files = {path.name: sha256(path) for path in files_of(source)}
-    listed = "".join(f"{digest}  {name}\n" for name, digest in files.items())
-    return {"sha256": hashlib.sha256(listed.encode()).hexdigest(), "files": files}
+    lines = "".join(f"{digest}  {name}\n" for name, digest in files.items())
+    return {"sha256": hashlib.sha256(lines.encode()).hexdigest(), "files": files}
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
@@ -120,7 +123,7 @@ def described(release: Release) -> dict[str, Any]:
             "status": release.status,
             "column_loss": {str(name): loss for name, loss in release.column_loss.items()},
             "group_sizes": {str(size): count for size, count in release.size_histogram.items()},
-            "reached": {str(name): dict(found) for name, found in release.reached.items()},
+            "reached": {str(name): dict(figures) for name, figures in release.reached.items()},
             "homogeneous": {str(name): count._asdict() for name, count in release.homogeneous.items()},
             "dominated": {str(name): count._asdict() for name, count in release.dominated.items()},
             "facts": dict(release.facts),
@@ -329,3 +332,84 @@ def _check_kinds(path: Path, kinds: Mapping[str, Any]) -> None:
 
 def _not_a_manifest(path: Path, reason: str) -> InputError:
     return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")
+
+
+def as_command(
+    recorded: Mapping[str, Any], source: str, output: str, hierarchies: Mapping[Any, str] | None = None
+) -> str:
+    """Return the command line that asks for a masking; `recorded` as `MaskRequest.recorded` tells it.
+
+    `hierarchies` names the files of columns whose values are in a tree: no command can hold the tree itself.
+
+    Examples
+    --------
+    >>> as_command({"k": 5, "columns": ["sales"], "method": "v-mdav", "options": {"gamma": 0.2}}, "in.csv", "out.csv")
+    'shoal mask in.csv -k 5 -c sales -m v-mdav -O gamma=0.2 -o out.csv'
+    """
+    words = ["shoal", "mask", source]
+    changed, options = _chosen(recorded)
+    items = {item.name: item for item in parameters() if item.metadata["stored"] and item.metadata["flags"]}
+    for name, value in changed.items():
+        if name == "kinds":
+            for column, kind in value.items():
+                words += as_option(column, kind, (hierarchies or {}).get(column))
+        elif name in items:
+            words += _option(items[name], value)
+    for name, value in options.items():
+        words += ["-O", f"{name}={value}"]
+    return shlex.join([*words, "-o", output])
+
+
+def _chosen(recorded: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters and the options of the method that are not at their defaults, but for objects."""
+    objects = not_recorded(recorded)
+    changed = {
+        item.name: recorded[item.name]
+        for item in parameters()
+        if item.name not in ("options", *objects)
+        and recorded.get(item.name, item.default) not in (item.default, None, [])
+    }
+    entry = ALL_METHODS.get(recorded.get("method", ""))
+    defaults = {option.name: option.default for option in entry.options} if entry is not None else {}
+    unsaid = (*changed, *objects)
+    options = {
+        name: value
+        for name, value in recorded["options"].items()
+        if name not in unsaid and value not in (None, defaults.get(name))
+    }
+    return changed, options
+
+
+def _option(item: Field[Any], value: Any) -> list[str]:
+    """Return the option of a parameter, repeated for each of its values; those of a promise are written in one."""
+    flag = item.metadata["flags"][0]
+    if value is True:
+        return [flag]
+    if isinstance(value, dict):
+        value = [f"{column}={_listed(part)}" for column, part in value.items()]
+        value = value if item.metadata["typed"] is list else ",".join(value)
+    return [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
+
+
+def _listed(part: Any) -> str:
+    return ",".join(map(str, part)) if isinstance(part, (list, tuple)) else str(part)
+
+
+def as_call(recorded: Mapping[str, Any], source: str | None, output: str | None = None) -> str:
+    """Return the call of `shoal.mask` that asks for a masking; of a table that has a path, or of `data`.
+
+    Examples
+    --------
+    >>> print(as_call({"k": 5, "columns": ["sales"], "options": {}}, "in.csv"))
+    import shoal
+    <BLANKLINE>
+    shoal.mask(
+        'in.csv',
+        k=5,
+        columns=['sales'],
+    )
+    """
+    changed, options = _chosen(recorded)
+    changed |= options | ({} if output is None else {"output": output})
+    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in changed.items())
+    return f"import shoal\n\nshoal.mask(\n    {'data' if source is None else repr(source)},\n    {arguments},\n)"

@@ -31,7 +31,7 @@ __all__ = ["mask", "mask_request"]
 def mask_request(data: Any, request: MaskRequest) -> Release:
     """Mask a table as a request asks."""
     with start_template(data, request.engine, request.memory) as template, _compiling(request, template):
-        from shoal.masking.dispatch import mask_data
+        from shoal.masking.pipeline import mask_data
 
         return mask_data(data, request, template)
 
@@ -126,6 +126,6 @@ def mask(
     >>> round(release.loss, 3)
     1.171
     """
-    asked = dict(locals())  # names and defaults are those of the request, which a test holds them to
-    asked |= {name: options.pop(name) for name in PROMISES if name in options}
-    return mask_request(asked.pop("data"), MaskRequest(**asked))
+    arguments = dict(locals())  # names and defaults are those of the request, which a test holds them to
+    arguments |= {name: options.pop(name) for name in PROMISES if name in options}
+    return mask_request(arguments.pop("data"), MaskRequest(**arguments))

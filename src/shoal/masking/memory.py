@@ -25,15 +25,7 @@ __all__ = ["MemoryRecords"]
 
 
 class MemoryRecords:
-    """A table in memory.
-
-    Parameters
-    ----------
-    table
-        The table.
-    progress
-        Show a progress bar on a terminal.
-    """
+    """A table in memory."""
 
     name = "memory"
     whole = True

@@ -11,28 +11,31 @@ import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shoal.algorithms.registry import AUTO
-from shoal.core.messages import Message
-from shoal.core.progress import SearchTitle, watched
-from shoal.core.types import Ints
+from shoal.core.checks import as_names
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
+from shoal.core.progress import SearchTitle, watch, watched
+from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
-from shoal.masking.bucket import mask_bucket
-from shoal.masking.cells import small_cells
-from shoal.masking.groups import BucketPlan
-from shoal.masking.joining import join_small
-from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
-from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
-from shoal.masking.recount import recount
+from shoal.masking.aggregate import Bucket, mask_bucket
+from shoal.masking.cells import STAY, Moves, PartStatistics
+from shoal.masking.group import BucketPlan
+from shoal.masking.memory import MemoryRecords
+from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
-from shoal.masking.roles import choose_masked, find_scales
+from shoal.masking.request_rules import check_data
+from shoal.masking.roles import Columns, choose_masked, settle
+from shoal.masking.small_strata import join_small, small_cells
 from shoal.masking.steps import (
     deal_to_blocks,
     deal_to_cells,
@@ -42,193 +45,176 @@ from shoal.masking.steps import (
     release_part,
     units_of_part,
 )
-from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
+from shoal.masking.summary import summarise
+from shoal.masking.verification import recount
 from shoal.masking.warm_up import warm_up
 from shoal.tables.columns import check_no_numbers
+from shoal.tables.files import (
+    check_data_set,
+    check_output,
+    check_target,
+    check_text_names,
+    is_beyond_memory,
+    is_dask,
+    is_spark,
+    open_data,
+    stored_bytes,
+)
 from shoal.tables.formulas import escape_header
 from shoal.tables.outputs import moved_together, written_path
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
     from shoal.blocks.rule import Blocking
+    from shoal.engines.process_pool import Template
 
-__all__ = ["Groups", "Prepared", "Seconds", "group", "mask_records", "prepare", "release"]
-
-
-@dataclass
-class Seconds:
-    """Seconds by step."""
-
-    steps: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, step: str) -> Iterator[None]:
-        """Note the seconds of a step."""
-        start = time.perf_counter()
-        yield
-        self.steps[step] = time.perf_counter() - start
-
-    @contextmanager
-    def compiling(self) -> Iterator[None]:
-        """Note how much of a step was spent on compiling kernels here, if any."""
-        from numba.core.event import install_timer
-
-        with install_timer("numba:compile", lambda seconds: self.steps.update(compile=seconds)):
-            yield
+__all__ = ["Groups", "group", "mask_data", "mask_records", "prepare", "release"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """Records that were read, and what will be done with them.
-
-    Parameters
-    ----------
-    records
-        The records, wherever they are.
-    request
-        The settled request.
-    columns
-        The columns that it is about.
-    plan
-        What all parts together hold.
-    """
-
-    records: Records
-    request: MaskRequest
-    columns: Columns
-    plan: Plan
-
-    def requesting(self, request: MaskRequest) -> Prepared:
-        """Return the plan of a request that differs in method, k and promises, for the same records."""
-        columns, promise = self.columns, self.plan.promise
-        settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
-        return replace(
-            self, request=settled, plan=replace(self.plan, promise=promise._replace(models=tuple(request.models())))
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Groups that were formed, with the values of their records; nothing is released yet.
+    """Groups that were formed, with the values of their records; nothing is released yet."""
 
-    Parameters
-    ----------
-    prepared
-        The records and their plan.
-    most
-        No unit has more records.
-    blocks
-        The blocks within which records were grouped, if there are any.
-    buckets
-        What is known of the groups, by bucket.
-    """
-
-    prepared: Prepared
-    most: int
-    blocks: Blocks | None
+    plan: Plan
+    most: int  # no unit has more records
+    blocks: Blocks | None  # within which records were grouped, if there are any
     buckets: list[Bucket]
+
+
+def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
+    """Mask a table. `template`: where worker processes come from, if it has been started already."""
+    dask = is_dask(data)
+    check_data(request, data, dask=dask, spark=is_spark(data))
+    if is_spark(data) or request.engine == "spark":
+        from shoal.engines.spark import open_spark
+
+        with moved_together(), open_spark(data, request.output, request.labels, request.master) as records:
+            return mask_records(records, request)
+    clustered = dask or request.engine == "dask"
+    check_output(data, request.output, clustered=clustered)
+    if request.output is not None:
+        check_text_names(data)
+    if request.labels is not None:
+        (check_data_set if clustered else check_target)(request.labels)
+    columns = as_names(request.columns)
+    with moved_together():
+        if clustered:
+            from shoal.engines.dask import open_dask
+
+            with open_dask(
+                data, request.output, request.scheduler, wanted=columns, codes=request.codes, csv=request.csv
+            ) as records:
+                return mask_records(records, request)
+        if is_beyond_memory(data, request.engine, request.memory):
+            return _mask_files(data, request, template)
+        if request.processes is not None:
+            raise InputError(
+                f"{parameter('processes')} requires {setting('engine', 'local')}, got {request.processes!r} for a "
+                f"table that is masked in memory. Leave it out, or use {setting('engine', 'local')}."
+            )
+        read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
+        table = watch(lambda _: read(), None, title="read", show=request.progress)
+        return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request)
+
+
+def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
+    from shoal.engines.local import check_files, open_local
+
+    paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
+
+    def run(state: State) -> Release:
+        columns = as_names(request.columns)
+        options = {"wanted": columns, "codes": request.codes, "csv": request.csv}
+        with open_local(paths, target, limits, state, template, **options) as records:  # type: ignore[arg-type]
+            return mask_records(records, request)
+
+    steps = max(1, stored_bytes(paths) // 45_000_000)
+    return watch(run, steps, title=request.title, show=request.progress)
 
 
 def mask_records(records: Records, request: MaskRequest) -> Release:
     """Mask the records of an engine."""
-    seconds = Seconds()
-    return release(group(prepare(records, request, seconds), seconds), seconds)
+    return release(group(prepare(records, request)))
 
 
-def prepare(records: Records, request: MaskRequest, seconds: Seconds) -> Prepared:
+def prepare(records: Records, request: MaskRequest) -> Plan:
     """Read the records of an engine and plan the request; refuse what the table cannot keep."""
+    timings: dict[str, float] = {}
     columns = choose_masked(request, records.schema)
     if records.dialect is not None and not (records.whole or request.writes_csv):
-        columns = columns._replace(typed=columns.with_own_cells)
-    request = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
+        columns = replace(columns, typed=columns.with_own_cells)
+    request = settle(request, columns)
     check_engine(request, records)
-    with seconds("prepare"):
+    with timed(timings, "prepare"):
         records.prepare(warm_up, request, len(columns.masked))
-    with seconds("read"):
+    with timed(timings, "read"):
         columns = find_scales(records, columns)
         parts, moves = _read(records, request, columns)
-        plan = make_plan(request, columns, parts, records.dialect, moves)
-    return Prepared(records=records, request=request, columns=columns, plan=plan)
+        return make_plan(records, request, columns, parts, moves, timings)
 
 
-def group(prepared: Prepared, seconds: Seconds, shared: Sequence[Mapping[str, Any]] = ()) -> Groups:
+def group(plan: Plan, shared: Sequence[Mapping[str, Any]] = ()) -> Groups:
     """Group records and compute the values of the groups; `shared` holds options per cell that serve many runs."""
-    records, request, plan = prepared.records, prepared.request, prepared.plan
-    with seconds("block"):
-        most = _most_records(records, request, plan)
-        rule = choose_rule(request, records, plan, most)
-        blocks = None if rule is None else _divide(records, plan, rule)
-    with seconds("partition"), seconds.compiling():
-        buckets = _group(records, request, plan, blocks, shared)
-    prepared = replace(prepared, plan=_without_ambiguous_codes(plan, buckets))
-    return Groups(prepared=prepared, most=most, blocks=blocks, buckets=buckets)
+    with timed(plan.timings, "block"):
+        most = _most_records(plan)
+        rule = choose_rule(plan, most)
+        blocks = None if rule is None else _divide(plan, rule)
+    with timed(plan.timings, "partition"), compiling(plan.timings):
+        buckets = _group(plan, blocks, shared)
+    return Groups(plan=_without_ambiguous_codes(plan, buckets), most=most, blocks=blocks, buckets=buckets)
 
 
-def release(groups: Groups, seconds: Seconds) -> Release:
+def release(groups: Groups) -> Release:
     """Write the values of the groups, verify what was written, and describe it."""
-    prepared, buckets = groups.prepared, groups.buckets
-    records, request, columns, plan = prepared.records, prepared.request, prepared.columns, prepared.plan
+    plan, buckets = groups.plan, groups.buckets
+    records, request, columns = plan.records, plan.request, plan.columns
     shuffled = _random_order(request, plan.rows) if request.shuffled else None
-    with seconds("write"), moved_together() as outputs:
+    with timed(plan.timings, "write"), moved_together() as outputs:
         output = None if request.output is None else Path(request.output)
         written = records.release(
             release_part, columns, plan.storages, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             bool(request.escape_formulas),
             layout=columns.layout(plan.types), output=output,
         )  # fmt: skip
-        with seconds("verify"):
-            units = _units(records, request, plan, shuffled)
-            recounted = recount(written.records, columns.released, request, plan, buckets, units)
+        with timed(plan.timings, "verify"):
+            recounted = recount(written.records, plan, buckets, _units(plan, shuffled))
         if request.escape_formulas and output is not None and written.records.dialect is not None:
             escape_header(written_path(output), columns.released, written.records.dialect)
         if request.labels is not None:
             sizes = np.array([int(bucket.sizes.sum()) for bucket in buckets])
             outputs.keep_private(Path(request.labels))  # they tie released records to the original ones
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(sizes) - sizes, shuffled)
-    summary = summarise(records, request, plan, groups.blocks, buckets)
-    changed = {*columns.masked, *columns.by, *([request.unit] if request.shuffled else [])}
-    vector = request.weight_vector
-    order = slice(None) if shuffled is None else shuffled
-    kept = summary.kept[order]
-    return replace(
-        summary,
-        data=written.native,
-        labels=summary.labels[order],
-        kept=kept,
-        left=tuple(name for name in columns.released if name not in changed),
-        uniques=recounted.uniques,
-        reached=recounted.reached,
-        homogeneous=recounted.homogeneous,
-        unit_records=groups.most,
-        notes=tuple(
-            map(
-                Message,
-                (
-                    *summary.notes,
-                    *total_notes(plan, recounted.totals),
-                    *identifier_notes(request, columns, recounted.identifiers),
-                    *formula_notes(request, recounted.formulas, columns.released),
-                    *written.notes,
-                    *stored_index_notes(request, columns, records.names),
-                ),
-            )
-        ),
-        timings=seconds.steps,
-        weights=None if vector is None else vector[kept],
-    )
+    return summarise(plan, groups.blocks, buckets, written, recounted, shuffled, groups.most)
 
 
-def _most_records(records: Records, request: MaskRequest, plan: Plan) -> int:
+@contextmanager
+def timed(timings: dict[str, float], step: str) -> Iterator[None]:
+    """Note the seconds of a step."""
+    start = time.perf_counter()
+    yield
+    timings[step] = time.perf_counter() - start
+
+
+@contextmanager
+def compiling(timings: dict[str, float]) -> Iterator[None]:
+    """Note how much of a step was spent on compiling kernels here, if any."""
+    from numba.core.event import install_timer
+
+    with install_timer("numba:compile", lambda seconds: timings.update(compile=seconds)):
+        yield
+
+
+def _most_records(plan: Plan) -> int:
     """Return a number of records that no unit exceeds."""
-    if request.unit is None:
+    if plan.request.unit is None:
         return 1
-    return int(records.reduce(records_of_units, operator.add, own=plan.own).max())
+    return int(plan.records.reduce(records_of_units, operator.add, own=plan.own).max())
 
 
-def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[Part], Moves]:
+def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[PartStatistics], Moves]:
     """Read the numbers of all parts; once more if records of small cells are to be left out or joined to others."""
 
-    def read(moves: Moves) -> list[Part]:
+    def read(moves: Moves) -> list[PartStatistics]:
         return records.keep(
             read_part, columns, request.missing, moves, request.weight_vector, request.k, columns=columns.read()
         )
@@ -243,11 +229,11 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
     return (read(moves) if moves.patterns else parts), moves
 
 
-def _units(records: Records, request: MaskRequest, plan: Plan, shuffled: Ints | None) -> Words | None:
+def _units(plan: Plan, shuffled: Ints | None) -> Words | None:
     """Return the unit of every released record, if the release does not say it."""
-    if request.unit is None or request.unit in plan.columns.released:
+    if plan.request.unit is None or plan.request.unit in plan.columns.released:
         return None
-    units: Words = records.reduce(units_of_part, np.append, own=plan.own)
+    units: Words = plan.records.reduce(units_of_part, np.append, own=plan.own)
     return units if shuffled is None else units[shuffled]
 
 
@@ -260,33 +246,30 @@ def _random_order(request: MaskRequest, rows: int) -> Ints:
 class _Numbers:
     """What blocks are cut from: the numbers of all records and the cells they belong to."""
 
-    records: Records
     plan: Plan
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Combine ``function(first record, X, roots, *arguments)`` of all parts."""
-        return self.records.reduce(look, combine, function, arguments, own=self.plan.own)
+        return self.plan.records.reduce(look, combine, function, arguments, own=self.plan.own)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function where kernels are loaded."""
-        return self.records.call(function, *arguments)
+        return self.plan.records.call(function, *arguments)
 
 
-def _divide(records: Records, plan: Plan, rule: Blocking) -> Blocks:
+def _divide(plan: Plan, rule: Blocking) -> Blocks:
     from shoal.blocks.blocking import find_blocks
     from shoal.blocks.split_choice import choose_split
 
-    numbers = _Numbers(records, plan)
+    numbers = _Numbers(plan)
     if rule.measured:
         rule = replace(rule, split=choose_split(numbers, plan.extent, rule, plan.embedding.place))
     return find_blocks(numbers, plan.extent, rule)
 
 
-def _group(
-    records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]]
-) -> list[Bucket]:
+def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]]) -> list[Bucket]:
     """Bring the records of every block, or every cell, together and mask them."""
-    d = len(plan.columns.masked)
+    records, request, d = plan.records, plan.request, len(plan.columns.masked)
     deal: Any = deal_to_cells
     dealing: tuple[Any, ...] = ()
     targets = 1
@@ -306,15 +289,24 @@ def _group(
     if request.labels is not None or records.whole:
         answered |= {"group": ("int64", 1), "size": ("int64", 1)}
     bucket_plan = BucketPlan(
-        request, plan.rounding, plan.embedding, plan.promise, None if blocks is None else blocks.scale, plan.rows,
-        records.parallel, records.threads, plan.amounts, shared,
-    )  # fmt: skip
-    how = Regrouping(
-        deal,
-        mask_bucket,
-        targets,
-        sent,
-        answered,
+        request=request,
+        rounding=plan.rounding,
+        embedding=plan.embedding,
+        promise=plan.promise,
+        whole=blocks is None,
+        scale=None if blocks is None else blocks.scale,
+        records=plan.rows,
+        parallel=records.parallel,
+        threads=records.threads,
+        amounts=plan.amounts,
+        shared=shared,
+    )
+    regrouping = Regrouping(
+        deal=deal,
+        gather=mask_bucket,
+        targets=targets,
+        sent=sent,
+        answered=answered,
         own=plan.own,
         dealing=dealing,
         gathering=(bucket_plan,),
@@ -322,16 +314,15 @@ def _group(
     # Whoever watches stops a try to see what it has; Ctrl-C, where nobody does, ends a run of the default method.
     anytime = request.entry.anytime or (request.entry.name == AUTO and blocks is None and watched())
     alone = request.entry.anytime and blocks is None and len(plan.sizes) == 1
-    buckets: list[Bucket] = records.regroup(
-        how, title=_search_title(request.entry.name, plan) if alone else request.entry.name, anytime=anytime
-    )
+    title = _search_title(request.entry.name, plan) if alone else request.entry.name
+    buckets: list[Bucket] = records.regroup(regrouping, title=title, anytime=anytime)
     return buckets
 
 
 def _without_ambiguous_codes(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
     """Leave missing cells empty where the code for them is also the value of a group."""
-    taken = np.any([bucket.taken for bucket in buckets], axis=0)
-    names = [name for name, ambiguous in zip(plan.columns.masked, taken, strict=True) if ambiguous]
+    is_taken = np.any([bucket.taken for bucket in buckets], axis=0)
+    names = [name for name, ambiguous in zip(plan.columns.masked, is_taken, strict=True) if ambiguous]
     notes = [f"missing cells of {n} are empty: {plan.spellings.codes[n]} is also the value of a group" for n in names]
     return replace(plan, spellings=plan.spellings.without(names), notes=(*plan.notes, *notes))
 

@@ -1,8 +1,8 @@
-"""What is to be masked: columns chosen, policies applied, k checked against every set of records."""
+"""The plan of a masking: policies applied, k checked against every set of records, blocks chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
@@ -21,23 +21,64 @@ from shoal.core.types import Floats, Ints, Spelling
 from shoal.engines.records import Records
 from shoal.kinds.column import MISSING, Storage
 from shoal.kinds.kind import Coding, Embedding
-from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
+from shoal.kinds.time_scale import Span
+from shoal.masking.aggregate import Rounding
+from shoal.masking.cells import (
+    Cell,
+    Joined,
+    Moves,
+    Own,
+    PartStatistics,
+    check_cells,
+    count_cells,
+    number_cells,
+    sizes_of,
+    spell_strata,
+)
 from shoal.masking.confidential import Promise, number_values
-from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
-from shoal.masking.rounding import Rounding
-from shoal.masking.totals import LARGEST
+from shoal.masking.roles import Columns, settle
+from shoal.masking.steps import scan_part
+from shoal.masking.sums import LARGEST
 from shoal.tables.columns import Code, Name, as_number
 from shoal.tables.csv_table import Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
 
-__all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]
+__all__ = [
+    "Plan",
+    "Spellings",
+    "check_engine",
+    "check_records",
+    "choose_rule",
+    "code_values",
+    "find_scales",
+    "make_plan",
+    "merged_limits",
+]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What all parts together hold, and what will be done with it."""
+class Spellings:
+    """How cells are spelled in the release, where records must look alike."""
 
+    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
+    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+    joined: Joined | None = None
+
+    def without(self, names: Collection[Name]) -> Spellings:
+        """Return them with empty missing cells in some columns."""
+        codes = {name: code for name, code in self.codes.items() if name not in names}
+        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Records that were read, what all their parts together hold, and what will be done with them."""
+
+    records: Records
+    request: MaskRequest  # settled
+    timings: dict[str, float]  # seconds by step
     columns: Columns
     rows: int  # records that are released
     own: list[Own]  # of each part: what its cells and values are in the whole table
@@ -56,6 +97,11 @@ class Plan:
     blanked: bool  # whether numbers are made missing
     types: Mapping[Name, Any]  # of columns of text that are released as something else
 
+    def requesting(self, request: MaskRequest) -> Plan:
+        """Return the plan of a request that differs in method, k and promises, for the same records."""
+        promise = self.promise._replace(models=tuple(request.models()))
+        return replace(self, request=settle(request, self.columns), promise=promise, timings={})
+
     @property
     def extent(self) -> Extent:
         """What blocks are cut from."""
@@ -72,7 +118,7 @@ class Plan:
         return [name for name, storage in zip(self.columns.masked, self.storages, strict=True) if storage.whole]
 
 
-def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> None:
+def check_records(request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]) -> None:
     """Apply the missing-value policy, and check k against the records that it leaves."""
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
     check_k(request.k, sum(part.rows for part in parts))
@@ -87,80 +133,92 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part])
             f"same columns, or {setting('missing', 'drop')} to leave them out."
         )
     dropped = request.missing == "drop" and incomplete > 0
-    kept = sum(part.kept for part in parts)
-    if not kept and request.small == "suppress":
+    rows = sum(part.kept for part in parts)
+    if not rows and request.small == "suppress":
         raise InputError(
             f"{setting('small', 'suppress')} leaves nothing: every stratum or pattern has fewer than k={request.k} "
             f"records. Use a smaller k, or fewer columns in {parameter('by')}."
         )
-    check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
+    check_k(request.k, rows, "the table without records that miss a value" if dropped else "")
 
 
 def make_plan(
-    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None, moves: Moves = STAY
+    records: Records,
+    request: MaskRequest,
+    columns: Columns,
+    parts: Sequence[PartStatistics],
+    moves: Moves,
+    timings: dict[str, float],
 ) -> Plan:
     """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
+    dialect = records.dialect
     check_records(request, columns, parts)
-    incomplete, kept = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
+    incomplete, rows = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
     cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
     codings, codes = code_values(columns, parts)
-    promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
+    promise, numbers = Promise(), list[tuple[Ints, ...]]([()] * len(parts))
+    if columns.confidential:
+        promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
     sizes = sizes_of(parts, roots, len(numbered))
     check_cells(request, columns, numbered, count_cells(request, parts, roots, len(numbered)))
-    spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
+    spelled = [
+        frozenset[Spelling]().union(*spelled_parts)
+        for spelled_parts in zip(*(part.spellings for part in parts), strict=True)
+    ]
     spellings, coded = _spell_missing(columns, spelled, dialect)
     if dialect is None and request.output is not None and Path(request.output).suffix.lower() in CSV:
         _check_words(columns, codings, np.sum([part.missing for part in parts], axis=0))
     limits = merged_limits(parts, codings)
     storages = _merge_storages(columns, parts, coded)
     _check_rules(request, columns, storages, parts)
-    _check_totals(columns, storages, limits, kept)
+    _check_totals(columns, storages, limits, rows)
     places = {name: place for place, name in enumerate(columns.masked)}
     present = np.sum([part.present for part in parts], axis=0)
+    notes = _notes(
+        request,
+        dropped=incomplete if request.missing == "drop" else 0,
+        suppressed=sum(part.suppressed for part in parts),
+        grouped=int(sizes @ [any(cell.missing) for cell in numbered]),
+    )
+    zero = np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros))
     return Plan(
-        columns._replace(confidential=promise.columns),
-        kept,
-        [Own(*found) for found in zip(roots, codes, numbers, _firsts(parts), strict=True)],
-        sizes,
-        number_cells([[cell.stratum for cell in numbered]])[0][0],
-        storages,
-        Spellings(
-            spellings,
-            strata if moves.joined is None else moves.joined.spelled,
-            {name: found[0] for name, found in coded.items()},
-            moves.joined,
+        records=records,
+        request=request,
+        timings=timings,
+        columns=replace(columns, confidential=promise.columns),
+        rows=rows,
+        own=[Own(*numbering) for numbering in zip(roots, codes, numbers, _firsts(parts), strict=True)],
+        sizes=sizes,
+        strata=number_cells([[cell.stratum for cell in numbered]])[0][0],
+        storages=storages,
+        spellings=Spellings(
+            missing=spellings,
+            strata=strata if moves.joined is None else moves.joined.spelled,
+            codes={name: codes[0] for name, codes in coded.items()},
+            joined=moves.joined,
         ),
-        limits,
-        present,
-        Embedding(codings, columns.importance, tuple(np.flatnonzero(present == 0).tolist())),
-        promise,
-        Rounding(
-            storages,
-            request.whole,
-            tuple(columns.zero_places),
-            tuple(rule.renamed(places) for rule in columns.rules),
-            columns.totals,
+        limits=limits,
+        present=present,
+        embedding=Embedding(codings, columns.importance, tuple(np.flatnonzero(present == 0).tolist())),
+        promise=promise,
+        rounding=Rounding(
+            storages=storages,
+            whole=request.whole,
+            zeros=tuple(columns.zero_places),
+            rules=tuple(rule.renamed(places) for rule in columns.rules),
+            totals=columns.totals,
         ),
-        np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
-        sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
-        (
-            *_notes(
-                request,
-                dropped=incomplete if request.missing == "drop" else 0,
-                suppressed=sum(part.suppressed for part in parts),
-                grouped=int(sizes @ [any(cell.missing) for cell in numbered]),
-            ),
-            *moves.notes,
-            *_code_notes(request, coded),
-        ),
-        moves.blanked > 0,
-        _types(columns, parts, numbered, dialect),
+        totals=np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
+        zeros=sizes @ zero,
+        notes=(*notes, *moves.notes, *_code_notes(request, coded)),
+        blanked=moves.blanked > 0,
+        types=_types(columns, parts, numbered, dialect),
     )
 
 
 def _types(
-    columns: Columns, parts: Sequence[Part], cells: Sequence[Cell], dialect: Dialect | None
+    columns: Columns, parts: Sequence[PartStatistics], cells: Sequence[Cell], dialect: Dialect | None
 ) -> dict[Name, pl.DataType]:
     """Return the types that columns of text are released in; those of strata as all of them are spelled."""
     if dialect is None:
@@ -173,28 +231,32 @@ def _types(
     return types
 
 
-def _firsts(parts: Sequence[Part]) -> list[int]:
+def _firsts(parts: Sequence[PartStatistics]) -> list[int]:
     """Return how many released records come before each part."""
     return [0, *accumulate(part.kept for part in parts)][:-1]
 
 
-def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[Part]) -> None:
+def _check_rules(
+    request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[PartStatistics]
+) -> None:
     """Refuse a rule that records break, or that whole numbers could not obey."""
-    whole = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
+    whole_names = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
     empty = {
-        name for name, *found in zip(columns.masked, *(part.storages for part in parts), strict=True) if not any(found)
+        name
+        for name, *part_values in zip(columns.masked, *(part.storages for part in parts), strict=True)
+        if not any(part_values)
     }
-    for rule, *found in zip(columns.rules, *(part.broken for part in parts), strict=True):
-        broken = sum(number for number, _ in found)
+    for rule, *part_values in zip(columns.rules, *(part.broken for part in parts), strict=True):
+        broken = sum(number for number, _ in part_values)
         if broken:
-            first = min(record for number, record in found if number)
+            first = min(record for number, record in part_values if number)
             raise InputError(
                 f"{parameter('sums')} contains {rule.text!r}, but {count(broken, 'record')} "
                 f"{agreeing(broken, 'breaks', 'break')} it, {agreeing(broken, '', 'the first of them ')}record "
                 f"{first}. Correct the values, make one of them missing, or leave the rule out."
             )
-        split = [name for name in rule.columns if name not in whole | empty]
-        if request.whole and rule.total in whole and split:
+        split = [name for name in rule.columns if name not in whole_names | empty]
+        if request.whole and rule.total in whole_names and split:
             raise InputError(
                 f"{setting('integers', request.integers)} cannot be combined with the rule {rule.text!r}: column "
                 f"{rule.total!r} holds whole numbers and column {split[0]!r} does not, so their sum would not stay "
@@ -204,11 +266,11 @@ def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Stor
 
 def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats, records: int) -> None:
     """Refuse to keep totals that are too large, or zeros of a column that is added up from rounded ones."""
-    for name, storage, most in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
-        if columns.totals and storage.whole and most * records >= LARGEST:
+    for name, storage, largest in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
+        if columns.totals and storage.whole and largest * records >= LARGEST:
             raise InputError(
                 f"{setting('integers', 'totals')} is not possible: the values of column {name!r} are too large, up to "
-                f"{most:g}. Use {setting('integers', 'round')}."
+                f"{largest:g}. Use {setting('integers', 'round')}."
             )
     for rule in columns.rules:
         if columns.totals and rule.total in columns.zeros:
@@ -219,7 +281,7 @@ def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats,
             )
 
 
-def merged_limits(parts: Sequence[Part], codings: Sequence[Coding]) -> Floats:
+def merged_limits(parts: Sequence[PartStatistics], codings: Sequence[Coding]) -> Floats:
     """Return the least and the greatest value of each column; of categories, of their codes."""
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
     limits = np.stack([low.min(axis=0), high.max(axis=0)])
@@ -234,11 +296,11 @@ def _spell_missing(
     It is the code that was named first of those that occur, by its shortest spelling; without one, the only spelling
     that there is, else an empty cell.
     """
-    chosen: dict[Name, Spelling] = {}
+    missing_spellings: dict[Name, Spelling] = {}
     coded: dict[Name, list[Code]] = {}
-    for name, kind, found in zip(columns.masked, columns.kinds, spelled, strict=True):
-        chosen[name] = next(iter(found)) if len(found) == 1 else None
-        texts = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
+    for name, kind, spellings in zip(columns.masked, columns.kinds, spelled, strict=True):
+        missing_spellings[name] = next(iter(spellings)) if len(spellings) == 1 else None
+        texts = sorted((text for text in spellings if text is not None), key=lambda text: (len(text), text))
         for code in columns.codes.get(name, ()):
             if kind.numeric and dialect is None and as_number(code) is None:
                 raise InputError(
@@ -246,11 +308,11 @@ def _spell_missing(
                 )
             cells = pl.Series(texts, dtype=pl.String)
             hits = [str(code)] if dialect is None else cells.filter(coded_text(cells, [code], dialect)).to_list()
-            if set(hits) & found:
+            if set(hits) & spellings:
                 if not coded.setdefault(name, []):
-                    chosen[name] = hits[0]
+                    missing_spellings[name] = hits[0]
                 coded[name].append(code)
-    return chosen, coded
+    return missing_spellings, coded
 
 
 def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> None:
@@ -258,9 +320,9 @@ def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> 
     for name, coding, holes in zip(columns.masked, codings, missing.tolist(), strict=True):
         words = [repr(value) for value in coding.values if isinstance(value, str) and value.strip() in MISSING]
         if len(words) + (holes > 0) > 1:
-            found = " and ".join([*words, *(["missing cells"] if holes else [])])
+            variants = " and ".join([*words, *(["missing cells"] if holes else [])])
             raise InputError(
-                f"Column {name!r} holds {found}, which mean the same in a CSV file. Write Parquet, or make them the "
+                f"Column {name!r} holds {variants}, which mean the same in a CSV file. Write Parquet, or make them the "
                 "same first."
             )
 
@@ -269,17 +331,19 @@ def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> l
     """Say which codes were taken for missing, and which never occur."""
     notes = []
     for name, codes in request.codes.items():
-        found = coded.get(name, ())
-        if found:
-            alike = f"; all its missing cells are released as {found[0]}" if request.missing == "group" else ""
-            notes.append(f"cells of {name} that read {' or '.join(map(str, found))} were taken for missing{alike}")
-        absent = [str(code) for code in codes if code not in found]
+        used_codes = coded.get(name, ())
+        if used_codes:
+            alike = f"; all its missing cells are released as {used_codes[0]}" if request.missing == "group" else ""
+            notes.append(f"cells of {name} that read {' or '.join(map(str, used_codes))} were taken for missing{alike}")
+        absent = [str(code) for code in codes if code not in used_codes]
         if absent:
             notes.append(f"missing code {' and '.join(absent)} never occurs in {name}")
     return notes
 
 
-def code_values(columns: Columns, parts: Sequence[Part]) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
+def code_values(
+    columns: Columns, parts: Sequence[PartStatistics]
+) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
     """Return the coding of every column, and the codes that the values of each part have in the whole table."""
     pairs = [
         kind.fit(name, columns.masked, [part.observed[j] for part in parts])
@@ -309,16 +373,16 @@ def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int)
 
 
 def _merge_storages(
-    columns: Columns, parts: Sequence[Part], coded: Mapping[Name, Sequence[Code]]
+    columns: Columns, parts: Sequence[PartStatistics], coded: Mapping[Name, Sequence[Code]]
 ) -> tuple[Storage, ...]:
     """Return how each column is stored; the parts of a CSV file may differ in it."""
     merged = []
     for name, kind, *storages in zip(columns.masked, columns.kinds, *(part.storages for part in parts), strict=True):
         absent = as_number(coded[name][0]) if name in coded and kind.numeric else None
-        seen = [storage for storage in storages if storage is not None]
-        types = {storage.type for storage in seen}
-        whole = bool(seen) and all(storage.whole for storage in seen)
-        merged.append(Storage(types.pop() if len(types) == 1 else "float64", whole, absent))
+        part_storages = [storage for storage in storages if storage is not None]
+        types = {storage.type for storage in part_storages}
+        all_whole = bool(part_storages) and all(storage.whole for storage in part_storages)
+        merged.append(Storage(types.pop() if len(types) == 1 else "float64", all_whole, absent))
     return tuple(merged)
 
 
@@ -346,13 +410,14 @@ def check_engine(request: MaskRequest, records: Records) -> None:
         raise InputError(f"{parameter('weights')} must name a column for a table beyond memory; got a vector.")
 
 
-def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -> Blocking | None:
+def choose_rule(plan: Plan, most: int) -> Blocking | None:
     """Return how the table is cut in blocks, None if it is not; one that is never whole always is.
 
     No unit has more than `most` records.
     """
+    request, whole = plan.request, plan.records.whole
     entry, block = request.entry, request.block
-    if not records.whole and block is None:
+    if not whole and block is None:
         block = max(BLOCK, 2 * request.k)
     rule = choose_blocking(
         block,
@@ -389,6 +454,16 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
         # A block must keep the models by itself: it should hold several groups of the size that they need.
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
-    if rule is None and not records.whole:
+    if rule is None and not whole:
         raise InputError(f"{parameter('block')} must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule
+
+
+def find_scales(records: Records, columns: Columns) -> Columns:
+    """Find out how dates, times and durations are counted, the same in all parts."""
+    scaled = columns.scaled
+    if not scaled:
+        return columns
+    spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
+    scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
+    return replace(columns, scales=scales)

@@ -138,13 +138,13 @@ class Release:
 
     def published(self) -> Release:
         """Return the release with losses as they may be published beside its table (`shoal.promises.dominance`)."""
-        told = may_be_published(self.loss, self.group_loss)
-        withheld = withheld_columns(self.column_loss, self.column_group_loss, total=told)
+        precise = may_be_published(self.loss, self.group_loss)
+        withheld = withheld_columns(self.column_loss, self.column_group_loss, total=precise)
         return replace(
             self,
-            loss=published_loss(self.loss, precise=told),
-            partition_loss=published_loss(self.partition_loss, precise=told),
-            bound=floor(10 * self.bound) / 10 if told and self.bound is not None else None,
+            loss=published_loss(self.loss, precise=precise),
+            partition_loss=published_loss(self.partition_loss, precise=precise),
+            bound=floor(10 * self.bound) / 10 if precise and self.bound is not None else None,
             column_loss={
                 name: published_loss(loss, precise=name not in withheld) for name, loss in self.column_loss.items()
             },
@@ -255,8 +255,8 @@ class Release:
             lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
         lines.append(("verified", self.verified))
         lines += [
-            ("confidential", f"{name}: {_reached(found)} in every group")
-            for name, found in self.reached.items()
+            ("confidential", f"{name}: {_reached(measures)} in every group")
+            for name, measures in self.reached.items()
             if not self._asked(name)
         ]
         if self.left:
@@ -325,13 +325,13 @@ class Release:
 
     def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:
         """Return the command that does the same; `hierarchies` names the files of columns that have one."""
-        from shoal.masking.commands import as_command
+        from shoal.masking.manifest import as_command
 
         return as_command(self.parameters, source, output, hierarchies)
 
     def call(self, source: str, output: str) -> str:
         """Return the Python code that does the same."""
-        from shoal.masking.commands import as_call
+        from shoal.masking.manifest import as_call
 
         return as_call(self.parameters, source, output)
 
@@ -362,10 +362,9 @@ def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
     return ", ".join([*texts, *([f"and {rest} more column{'s' * (rest > 1)}"] if rest > 0 else [])])
 
 
-def _reached(found: Mapping[str, float]) -> str:
+def _reached(measures: Mapping[str, float]) -> str:
     """Say what groups reach in a confidential column."""
-    ratio = f", ratio at most {found['recursive']:.3g}" if "recursive" in found else ""
-    other = "".join(f", {name} {value:.4g}" for name, value in found.items() if name not in MEASURED)
-    return (
-        f"l ≥ {found['diversity']:.0f}, by entropy {found['entropy']:.2f}{ratio}, t ≤ {found['closeness']:.4f}{other}"
-    )
+    ratio = f", ratio at most {measures['recursive']:.3g}" if "recursive" in measures else ""
+    other = "".join(f", {name} {value:.4g}" for name, value in measures.items() if name not in MEASURED)
+    entropy = f"by entropy {measures['entropy']:.2f}{ratio}"
+    return f"l ≥ {measures['diversity']:.0f}, {entropy}, t ≤ {measures['closeness']:.4f}{other}"

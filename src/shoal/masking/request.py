@@ -530,9 +530,9 @@ class MaskRequest(metaclass=_RequestType):
 
     def notes(self) -> list[str]:
         """Return what a reader of the release must know about the request."""
-        told = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
-        moved = f"records were moved between groups to lower the released loss ({setting('refine', self.refine)})"
-        return [*([told] if self.own else []), *([moved] if self.refine else [])]
+        by_user = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
+        refined = f"records were moved between groups to lower the released loss ({setting('refine', self.refine)})"
+        return [*([by_user] if self.own else []), *([refined] if self.refine else [])]
 
     def plain_kinds(self) -> dict[Name, Any] | None:
         """Return the kinds as plain values."""
@@ -565,8 +565,8 @@ class MaskRequest(metaclass=_RequestType):
         """The weights, if they were given as numbers and not as a column's name."""
         import numpy as np
 
-        given = self.weights is not None and not isinstance(self.weights, (str, int))
-        if not given:
+        is_vector = self.weights is not None and not isinstance(self.weights, (str, int))
+        if not is_vector:
             return None
         masked = isinstance(self.weights, np.ma.MaskedArray)
         return np.asarray(plain_array(self.weights) if masked else self.weights, dtype=np.float64)
@@ -615,10 +615,10 @@ def _recorded(value: object, name: str | None = None) -> object:
     return value if isinstance(value, (str, Number, NoneType)) else f"{GIVEN}{name or type(value).__name__}"
 
 
-def not_recorded(asked: Mapping[str, Any]) -> list[str]:
+def not_recorded(recorded: Mapping[str, Any]) -> list[str]:
     """Return the parameters and options whose values were objects that `MaskRequest.recorded` only names."""
-    told = {**asked["options"], "weights": asked.get("weights")}
-    return [name for name, value in told.items() if isinstance(value, str) and value.startswith(GIVEN)]
+    values = {**recorded["options"], "weights": recorded.get("weights")}
+    return [name for name, value in values.items() if isinstance(value, str) and value.startswith(GIVEN)]
 
 
 def parameters() -> tuple[Field[Any], ...]:

@@ -70,7 +70,7 @@ def _check_values(request: MaskRequest) -> None:
             "it out."
         )
     if request.sums is not None:
-        from shoal.masking.additivity import in_order, read_rule
+        from shoal.masking.sums import in_order, read_rule
 
         in_order([read_rule(text) for text in as_names(request.sums)])
     if request.small == "merge" and as_names(request.zeros):

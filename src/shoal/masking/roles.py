@@ -3,28 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter, setting
-from shoal.engines.records import Records, Schema
+from shoal.engines.records import Layout, Schema
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.number import Number
 from shoal.kinds.ordinal import Ordinal
-from shoal.kinds.time_scale import Span
-from shoal.masking.additivity import Rule, in_order, read_rule
+from shoal.kinds.time_scale import Scale
 from shoal.masking.confidential import Chosen
-from shoal.masking.parts import Columns
 from shoal.masking.request import MaskRequest
-from shoal.masking.steps import scan_part
-from shoal.tables.columns import Name
+from shoal.masking.sums import Rule, in_order, read_rule
+from shoal.tables.columns import Codes, Name
 from shoal.tables.table import check_name, choose_columns, stored_indexes
 
-__all__ = ["choose_masked", "find_scales"]
+__all__ = ["Columns", "choose_masked", "settle"]
 
 NUMBER = Number()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Columns:
+    """The columns that are looked at."""
+
+    masked: tuple[Name, ...]
+    by: tuple[Name, ...]
+    weights: Name | None
+    unit: Name | None  # the column that says whose records they are
+    kinds: tuple[Kind, ...]  # of each masked column
+    given: frozenset[Name]  # columns whose kind was named by the user
+    released: tuple[Name, ...]  # all columns of the release, in order
+    importance: tuple[float, ...] | None  # of each masked column, if not all count alike
+    codes: Codes  # numbers and texts that stand for missing in masked columns
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # how dates, times and durations are counted
+    zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
+    totals: bool = False  # whether columns of whole numbers keep their totals
+    confidential: tuple[Chosen, ...] = ()
+    block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
+    typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
+    texts: tuple[Name, ...] = ()  # other columns without a role, which must not hold numbers
+
+    @property
+    def kind_of(self) -> dict[Name, Kind]:
+        """The kind of each masked column."""
+        return dict(zip(self.masked, self.kinds, strict=True))
+
+    def compared(self, names: Sequence[Name]) -> list[Name]:
+        """Return those of some masked columns that decide which records are alike."""
+        counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
+        return [name for name in names if counts[name] > 0]
+
+    def layout(self, types: Mapping[Name, Any]) -> Layout:
+        """Return the columns of the released table, some with the types that they have in all parts."""
+        return Layout(
+            list(self.released),
+            # Categories are released in the type of their column, so that it is read once more.
+            [name for name in self.released if name not in self.masked or name in self.categories],
+            [name for name, kind in self.kind_of.items() if kind.numeric],
+            types,
+        )
+
+    @property
+    def nominal(self) -> list[Name]:
+        """The masked columns whose values have no order."""
+        return [name for name, kind in self.kind_of.items() if not kind.ordered]
+
+    @property
+    def with_own_cells(self) -> tuple[Name, ...]:
+        """The columns that are released with cells of the table: those that are not masked, and categories."""
+        kinds = self.kind_of
+        return tuple(name for name in self.released if name not in kinds or kinds[name].released_cells)
+
+    @property
+    def scaled(self) -> dict[Name, Kind]:
+        """The masked columns that are counted on a scale that all parts share."""
+        return {name: kind for name, kind in self.kind_of.items() if kind.scaled}
+
+    @property
+    def words(self) -> dict[Name, str]:
+        """The kinds of the masked columns that are not plain numbers."""
+        named = {name: kind.word for name, kind in self.kind_of.items() if not kind.additive}
+        return named | {name: scale.word for name, scale in self.scales.items()}
+
+    @property
+    def categories(self) -> frozenset[Name]:
+        """The masked columns that hold no numbers."""
+        return frozenset(name for name, kind in self.kind_of.items() if not kind.numeric)
+
+    @property
+    def zero_places(self) -> list[int]:
+        """The places of the columns whose zeros are kept."""
+        return [self.masked.index(name) for name in self.zeros]
+
+    def read(self) -> list[Name]:
+        """Return all of them."""
+        apart = [name for name in (self.weights, self.unit) if name is not None]
+        confidential = (column.name for column in self.confidential)
+        return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed, *self.texts]))
 
 
 def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
@@ -39,82 +120,90 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         check_name(request.unit, names, "unit")
     kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
     numbers = [name for name in names if name in schema.numeric or kinds.get(name, NUMBER).scaled]
-    wanted = None if request.columns is None else as_names(request.columns)
-    apart = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
-    chosen = choose_columns(names, numbers, wanted, apart=apart)
-    for name in chosen:
+    requested = None if request.columns is None else as_names(request.columns)
+    reserved = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
+    masked = choose_columns(names, numbers, requested, apart=reserved)
+    for name in masked:
         if name in by:
             raise InputError(
                 f"{parameter('columns')} and {parameter('by')} both name column {name!r}: it cannot be masked and "
                 "split by."
             )
-    if request.unit is not None and request.unit in (*chosen, *by, weights):
+    if request.unit is not None and request.unit in (*masked, *by, weights):
         raise InputError(
             f"{parameter('unit')} names column {request.unit!r}, which is masked, a stratum or the weight. Use another "
             "column."
         )
-    _check_roles(request, schema, chosen, [*by, weights])
-    _check_whole(request, chosen, kinds)
-    named = [*chosen, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
-    left_out = [*dropped, *(name for name in stored_indexes(names) if name not in named)]
+    _check_roles(request, schema, masked, [*by, weights])
+    _check_whole(request, masked, kinds)
+    with_role = [*masked, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
+    left_out = [*dropped, *(name for name in stored_indexes(names) if name not in with_role)]
     return Columns(
-        tuple(chosen),
-        tuple(by),
-        weights,
-        request.unit,
-        tuple(_kind_of(name, kinds, schema) for name in chosen),
-        frozenset(kinds),
-        tuple(name for name in names if name not in left_out),
-        _importance(request, chosen),
-        request.codes,
-        {},
-        _numbers_among(request, "zeros", chosen, schema),
-        _rules(request, chosen, schema),
-        request.integers == "totals",
-        _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
-        _numbers_among(request, "block_by", chosen, schema),
+        masked=tuple(masked),
+        by=tuple(by),
+        weights=weights,
+        unit=request.unit,
+        kinds=tuple(_kind_of(name, kinds, schema) for name in masked),
+        given=frozenset(kinds),
+        released=tuple(name for name in names if name not in left_out),
+        importance=_importance(request, masked),
+        codes=request.codes,
+        zeros=_numbers_among(request, "zeros", masked, schema),
+        rules=_rules(request, masked, schema),
+        totals=request.integers == "totals",
+        confidential=_confidential(request, names, [*masked, *by, weights, request.unit, *dropped], schema),
+        block_by=_numbers_among(request, "block_by", masked, schema),
         # Columns that are chosen by name leave the others unmasked on purpose.
-        texts=() if wanted is not None else tuple(n for n in names if n not in (*numbers, *schema.timed, *apart)),
+        texts=() if requested is not None else tuple(n for n in names if n not in (*numbers, *schema.timed, *reserved)),
     )
+
+
+def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
+    """Return the request with the method that compares these columns, and all its options."""
+    settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
+    for kind in columns.kinds:
+        if kind.columns and not settled.entry.whole_records:
+            raise InputError(
+                f"Method {settled.entry.name!r} groups every column on its own, but columns {listed(kind.columns)} are "
+                "one value. Use a method that groups whole records."
+            )
+    return settled
 
 
 def _check_whole(request: MaskRequest, masked: Sequence[Name], kinds: Mapping[Name, Kind]) -> None:
     """Refuse to mask one of several columns that are one value, or each on its own."""
     for name in masked:
         columns = kinds[name].columns if name in kinds else ()
-        if outside := [other for other in columns if other not in masked or kinds.get(other) != kinds[name]]:
+        if outside := [partner for partner in columns if partner not in masked or kinds.get(partner) != kinds[name]]:
             raise InputError(
                 f"Column {name!r} is one value with column {outside[0]!r}, which is not masked or has another kind. "
                 f"Name it in 'columns' too, and give the kind to both: {{{columns!r}: …}}."
             )
-        if columns and not request.entry.whole_records:
-            raise InputError(
-                f"Method {request.entry.name!r} groups every column on its own, but columns {listed(columns)} are one "
-                "value. Use a method that groups whole records."
-            )
 
 
 def _confidential(
-    request: MaskRequest, names: Sequence[Name], others: Sequence[Name], schema: Schema
+    request: MaskRequest, names: Sequence[Name], taken_names: Sequence[Name], schema: Schema
 ) -> tuple[Chosen, ...]:
     """Return the confidential columns; refuse one that is named for something else too."""
-    given, chosen = request.kinds or {}, list[Chosen]()
+    user_kinds, sensitive = request.kinds or {}, list[Chosen]()
     for name in as_names(request.confidential):
         check_name(name, names, "confidential")
-        if name in others or name in [column.name for column in chosen]:
+        if name in taken_names or name in [column.name for column in sensitive]:
             raise InputError(
                 f"{parameter('confidential')} names column {name!r}, which is masked, a stratum, the weight, the unit, "
                 "dropped, or named twice. A confidential column is released unchanged: name it once."
             )
         levels = schema.levels.get(name, ())
-        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
-    if request.confidential is not None and not chosen:
+        sensitive.append(Chosen(name, user_kinds.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
+    if request.confidential is not None and not sensitive:
         raise InputError(f"{parameter('confidential')} must name at least one column, got none.")
-    return tuple(chosen)
+    return tuple(sensitive)
 
 
 def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
     """Return the sums that are kept; refuse one with a column that is not masked or holds no numbers."""
+    if not request.sums:
+        return ()
     spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
     rules = [read_rule(text) for text in as_names(request.sums)]
     for rule in rules:
@@ -140,8 +229,8 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
 
 def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
     """Return the columns that a parameter names; refuse one that is not masked or holds no numbers."""
-    named = as_names(getattr(request, role))
-    for name in named:
+    names = as_names(getattr(request, role))
+    for name in names:
         check_name(name, list(schema.names), role)
         if name not in masked:
             raise InputError(
@@ -152,20 +241,20 @@ def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: 
             raise InputError(
                 f"{parameter(role)} must name columns of numbers, but column {name!r} holds {kind.holds}. Leave it out."
             )
-        if named.count(name) > 1:
+        if names.count(name) > 1:
             raise InputError(f"{parameter(role)} names column {name!r} twice. Name it once.")
-    return tuple(named)
+    return tuple(names)
 
 
 def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
     """Return how much each masked column counts; None if all do alike."""
     if request.distance is None and request.importance is None:
         return None
-    given, decide = (
+    importance, decide = (
         dict(request.importance or {}),
         as_names(request.distance) if request.distance is not None else masked,
     )
-    for role, names in (("distance", decide), ("importance", list(given))):
+    for role, names in (("distance", decide), ("importance", list(importance))):
         for name in names:
             if name not in masked:
                 raise InputError(
@@ -174,23 +263,24 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
                 )
     if not decide:
         raise InputError(f"{parameter('distance')} must name at least one masked column, got none.")
-    return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
+    return tuple(float(importance.get(name, 1.0)) if name in decide else 0.0 for name in masked)
 
 
-def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart: list[Name]) -> None:
+def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmasked: list[Name]) -> None:
     """Refuse columns that are named for two things at once."""
     names = list(schema.names)
-    dropped, kept = as_names(request.identifiers), as_names(request.keep)
-    for role, columns in (("identifiers", dropped), ("keep", kept)):
+    dropped, keep = as_names(request.identifiers), as_names(request.keep)
+    for role, columns in (("identifiers", dropped), ("keep", keep)):
         for name in columns:
             check_name(name, names, role)
-            if name in (*masked, *apart):
+            if name in (*masked, *unmasked):
                 raise InputError(
                     f"{parameter(role)} names column {name!r}, which is masked, a stratum or the weight. Name it once."
                 )
-    if both := [name for name in dropped if name in kept]:
+    if repeated := [name for name in dropped if name in keep]:
         raise InputError(
-            f"{parameter('identifiers')} and {parameter('keep')} both name column {both[0]!r}. Name it in one of them."
+            f"{parameter('identifiers')} and {parameter('keep')} both name column {repeated[0]!r}. Name it in one of "
+            "them."
         )
     for name in request.codes:
         check_name(name, names, "missing_codes")
@@ -214,28 +304,18 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
             )
 
 
-def _kind_of(name: Name, given: Mapping[Name, Kind], schema: Schema) -> Kind:
+def _kind_of(name: Name, user_kinds: Mapping[Name, Kind], schema: Schema) -> Kind:
     """Return the kind of a column."""
     if name in schema.timed:
-        if given.get(name, Date()) != Date():
+        if user_kinds.get(name, Date()) != Date():
             raise InputError(
                 f"Column {name!r} already has a type of dates, times or durations, so its kind is shoal.Date() without "
-                f"a format; got {given[name]!r}. Leave it out of {parameter('kinds')}."
+                f"a format; got {user_kinds[name]!r}. Leave it out of {parameter('kinds')}."
             )
         return Date()
-    if name in given:
-        return given[name]
+    if name in user_kinds:
+        return user_kinds[name]
     if name in schema.numeric:
         return NUMBER
     levels = schema.levels.get(name, ())
     return Ordinal(levels) if len(levels) > 1 else Nominal()
-
-
-def find_scales(records: Records, columns: Columns) -> Columns:
-    """Find out how dates, times and durations are counted, the same in all parts."""
-    scaled = columns.scaled
-    if not scaled:
-        return columns
-    spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
-    scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
-    return columns._replace(scales=scales)

@@ -23,10 +23,11 @@ from shoal.kernels.words import Words
 from shoal.kinds.column import Column, Storage
 from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.time_scale import Span
-from shoal.masking.additivity import count_broken
+from shoal.masking.cells import Cell, Joined, Moves, Own, PartStatistics
 from shoal.masking.confidential import Values, read_values
-from shoal.masking.parts import Cell, Columns, Joined, Moves, Own, Part, Spellings
-from shoal.masking.totals import whole_total
+from shoal.masking.plan import Spellings
+from shoal.masking.roles import Columns
+from shoal.masking.sums import count_broken, whole_total
 from shoal.promises.distinct_units import least_units, record_counters
 from shoal.tables.columns import Codes, Name, NewColumn, check_released
 from shoal.tables.csv_table import present_cells
@@ -64,7 +65,7 @@ def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Code
 
 def read_part(
     table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
-) -> tuple[Arrays, Part]:
+) -> tuple[Arrays, PartStatistics]:
     """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
 
     Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
@@ -100,7 +101,7 @@ def read_part(
     confidential: tuple[Values, ...] = ()
     if columns.confidential:
         arrays["confidential"], confidential = read_values(table, columns.confidential, first)
-    return arrays, Part(
+    return arrays, PartStatistics(
         rows=len(incomplete),
         kept=len(X),
         incomplete=int(incomplete.sum()),

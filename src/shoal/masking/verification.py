@@ -1,39 +1,65 @@
-"""The last check before anything is released: every group counted again, from the released values alone.
+"""The last check: what was released is read again, and nothing leaves that does not hold there.
 
 What is counted is what a reader of the release gets: of a file the cells as they were written, text where it is text.
+Parts of the release are read where they are (`count_part`), records with equal cells are brought together
+(`deal_for_counting`), and every group is counted again (`count_bucket`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import VerificationError
+from shoal.core.errors import FileError, VerificationError
 from shoal.core.measures import group_sizes
 from shoal.core.messages import agreeing, count
-from shoal.core.types import Ints
-from shoal.kernels.words import Words, number_bits, number_words, words_of
+from shoal.core.types import Ints, Name, Spelling, State
+from shoal.engines.records import Arrays, Records, Regrouping
+from shoal.kernels.words import Words, bucket_of_words, number_bits, number_words, words_of
+from shoal.masking.aggregate import Bucket, new_zeros
+from shoal.masking.cells import number_cells
+from shoal.masking.confidential import (
+    Promise,
+    Values,
+    count_homogeneous,
+    number_values,
+    reached_by_column,
+    read_values,
+    worst,
+)
+from shoal.masking.plan import Plan
+from shoal.masking.release import GroupCount
+from shoal.masking.roles import Columns
+from shoal.masking.steps import confidential_codes, unit_words
+from shoal.masking.sums import count_broken, whole_total
+from shoal.promises.distinct_units import count_units
+from shoal.tables.columns import Codes, check_released
+from shoal.tables.formulas import formula_columns
+from shoal.tables.identifiers import NUMBERED, WholeNumbers, identifying_columns, is_numbering
+from shoal.tables.table import Table, number_rows
 
-__all__ = ["check_sizes", "count_unique", "identical_records", "row_hashes", "verify"]
+__all__ = [
+    "Recounted",
+    "check_sizes",
+    "count_bucket",
+    "count_part",
+    "count_unique",
+    "deal_for_counting",
+    "identical_records",
+    "recount",
+    "row_hashes",
+    "verify",
+]
 
 
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
     """Count the records that share all their values, within their stratum, and refuse any count below k.
 
-    Nothing but the values is believed: no labels, no sizes.
-
-    Parameters
-    ----------
-    values
-        The released columns: a sequence of vectors, or an array ``(n, d)``.
-    k
-        The least count.
-    strata
-        The stratum of each record, if any.
+    Nothing but the released values is believed: no labels, no sizes.
 
     Examples
     --------
@@ -63,13 +89,13 @@ def count_unique(hashes: Words) -> int:
     return int((np.unique(hashes, return_counts=True)[1] == 1).sum())
 
 
-def check_sizes(counts: Ints, k: int, what: str = "records") -> None:
+def check_sizes(counts: Ints, k: int, noun: str = "records") -> None:
     """Refuse any count below k."""
     small = int((counts < k).sum())
     if small:
         raise VerificationError(
             f"{small} of {count(len(counts), 'group')} of identical records {agreeing(small, 'has', 'have')} fewer "
-            f"than k={k} {what}; the smallest has {counts.min()}. Nothing was released."
+            f"than k={k} {noun}; the smallest has {counts.min()}. Nothing was released."
         )
 
 
@@ -94,3 +120,198 @@ def identical_records(values: Sequence[NDArray[Any]] | NDArray[Any], strata: NDA
 
 def _column_words(column: NDArray[Any]) -> Words:
     return number_bits(column if column.dtype.kind in "fiub" else np.unique(column, return_inverse=True)[1])
+
+
+class Counted(NamedTuple):
+    """What is known of a released part that is to be counted."""
+
+    rows: int
+    strata: list[tuple[object, ...]]  # by code
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
+    zeros: tuple[int, ...]  # of each column whose zeros are kept
+    broken: tuple[int, ...]  # the records that break each rule of sums
+    totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
+    identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
+    spans: dict[Name, WholeNumbers]  # columns that were left and hold whole numbers, no two alike
+    confidential: tuple[Values, ...]
+    formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
+
+
+class CountedGroups(NamedTuple):
+    """What is known of the groups of a bucket once they are counted."""
+
+    uniques: int  # records that are unique over all columns
+    groups: int  # of identical records
+    reached: list[float]  # the worst that groups reach in confidential columns
+    homogeneous: list[int]  # per confidential column: the groups whose records all have one value
+
+
+def count_part(
+    table: Table, first: int, columns: Columns, codes: Codes, others: bool, unit: Name | Words | None, csv: bool
+) -> tuple[Arrays, Counted]:
+    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
+
+    `codes` are those that missing cells read; `unit` is the column of the units, or the unit of each record if that
+    column is not in the release.
+    """
+    masked, categories, by = columns.masked, columns.categories, columns.by
+    table = table.coded(codes)
+    words = [table.words(name, category=name in categories) for name in masked]
+    arrays: dict[str, Any] = {"words": np.column_stack(words)}
+    strata: list[tuple[object, ...]] = [()]
+    if by:
+        arrays["codes"], strata = number_rows(table.cells(by))
+    if unit is not None:
+        arrays["unit"] = unit if isinstance(unit, np.ndarray) else unit_words(table, unit, first)
+    confidential: tuple[Values, ...] = ()
+    if columns.confidential:
+        arrays["confidential"], confidential = read_values(table, columns.confidential, first)
+    if others:
+        arrays["row"] = row_hashes(table.cells(table.names))
+    # Integers may look like NaN: then the column is looked at in vain.
+    missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
+    spellings = tuple(
+        table.spellings(name, table.missing(name, kind)) if missing[j] else frozenset[Spelling]()
+        for j, (name, kind) in enumerate(columns.kind_of.items())
+    )
+    left = [name for name in table.names if name not in {*masked, *by}] if others else []
+    keys = table.keys(left).get_columns() if left else []  # without polars, whose memory every worker would hold
+    looks, spans = identifying_columns(dict(zip(left, keys, strict=True)))
+    numeric = [name for name in masked if name not in categories] if columns.totals else []
+    promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
+    numbers = {name: table.column(name) for name in promised}
+    zeros = tuple(int(np.count_nonzero(numbers[name].values == 0)) for name in columns.zeros)
+    broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
+    totals = {name: whole_total(numbers[name].values) for name in numeric}
+    kept = tuple(totals.get(name, 0) for name in masked)
+    text = [name for name in table.names if name not in masked or name in categories]
+    formulas = formula_columns(table, text) if csv else []
+    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, spans, confidential, formulas)
+
+
+def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]], targets: int) -> tuple[Ints, Arrays]:
+    """Send records of equal cells to the same bucket; `own` are the numbers of strata and of confidential values."""
+    words = arrays["words"]
+    if "codes" in arrays:
+        words = np.column_stack([words, own[0][arrays["codes"]].astype(np.uint64)])
+    sent = {"words": words}
+    sent |= {name: arrays[name] for name in ("row", "unit") if name in arrays}
+    return bucket_of_words(words, targets), {**sent, **confidential_codes(arrays, own[1])}
+
+
+def count_bucket(
+    arrays: Arrays, state: State, k: int, columns: int, whole_records: bool, promise: Promise
+) -> tuple[Arrays, CountedGroups]:
+    """Count the groups of a bucket; one below k, or that breaks a model, is an error."""
+    count, reached, homogeneous = 0, list[float](), list[int]()
+    words = np.ascontiguousarray(arrays["words"])
+    strata = words[:, columns:]
+    for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
+        groups = number_words(np.ascontiguousarray(released))
+        sizes = group_sizes(groups)
+        check_sizes(sizes, k)
+        if "unit" in arrays:
+            check_sizes(count_units(groups, arrays["unit"].reshape(-1)), k, "units")
+        if promise.columns and len(groups):
+            codes = arrays["confidential"].reshape(len(groups), -1)
+            count, reached, homogeneous = len(sizes), worst(codes, groups, promise), count_homogeneous(codes, groups)
+    uniques = count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
+    return {}, CountedGroups(uniques, count, reached, homogeneous)
+
+
+class Recounted(NamedTuple):
+    """What was found in the release."""
+
+    uniques: int  # records that are unique in it
+    identifiers: dict[Name, str]  # columns that look like identifiers, and why
+    totals: Ints  # of columns of whole numbers, if they are kept
+    reached: dict[Name, dict[str, float]]  # what groups reach in confidential columns
+    formulas: list[Name]  # columns with text that a spreadsheet would run
+    homogeneous: dict[Name, GroupCount]  # per confidential column: groups whose records all have one value
+
+
+def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Words | None) -> Recounted:
+    """Count every group again, in what was released and nothing else but units that are not in it."""
+    request, names, columns, by = plan.request, plan.columns.released, plan.columns.masked, plan.columns.by
+    check_released(released.names, names)
+    counts_rows = not request.entry.whole_records or len({*columns, *by}) < len(names)
+    read = list(names) if counts_rows else [*columns, *by]
+    unit = request.unit if request.unit in names or units is None else units
+    codes = {name: [code] for name, code in plan.spellings.codes.items()}
+    parts: list[Counted] = released.keep(
+        count_part, plan.columns, codes, counts_rows, unit, request.writes_csv, columns=read
+    )
+    rows = sum(part.rows for part in parts)
+    if rows != plan.rows:
+        raise FileError(
+            f"Output {request.output} has {count(rows, 'record')} instead of {plan.rows}. Nothing was released."
+        )
+    for name, spellings in zip(columns, zip(*(part.spellings for part in parts), strict=True), strict=True):
+        if len(frozenset[Any]().union(*spellings)) > 1:
+            raise VerificationError(
+                f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
+            )
+    _check_kept(plan, parts, buckets)
+    target_rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
+    targets = -(-rows // target_rows)
+    sent = {"words": ("uint64", len(columns) + bool(by))}
+    if counts_rows:
+        sent["row"] = ("uint64", 1)
+    if unit is not None:
+        sent["unit"] = ("uint64", 1)
+    promise, numbers = Promise(), list[tuple[Ints, ...]]([()] * len(parts))
+    if plan.columns.confidential:
+        confidential = [part.confidential for part in parts]
+        promise, numbers = number_values(plan.columns.confidential, confidential, plan.promise.models)
+        sent["confidential"] = ("int64", len(promise.columns))
+    regrouping = Regrouping(
+        deal_for_counting,
+        count_bucket,
+        targets,
+        sent,
+        {},
+        own=list(zip(number_cells([part.strata for part in parts])[0], numbers, strict=True)),
+        dealing=(targets,),
+        gathering=(request.k, len(columns), request.entry.whole_records, promise),
+    )
+    identifiers = _named([part for part in parts if part.rows], names)
+    counted: list[CountedGroups] = released.regroup(regrouping)
+    totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
+    worsts = [bucket.reached for bucket in counted if bucket.reached]
+    reached = reached_by_column(promise, worsts) if promise.columns else {}
+    formulas = list(dict.fromkeys(name for part in parts for name in part.formulas))
+    uniques = sum(bucket.uniques for bucket in counted)
+    return Recounted(uniques, identifiers, totals, reached, formulas, _homogeneous(promise, counted))
+
+
+def _homogeneous(promise: Promise, buckets: Sequence[CountedGroups]) -> dict[Name, GroupCount]:
+    """Add up the groups whose records all have one value."""
+    groups = sum(bucket.groups for bucket in buckets)
+    counts = zip(*(bucket.homogeneous for bucket in buckets if bucket.groups), strict=True)
+    return {column.name: GroupCount(sum(count), groups) for column, count in zip(promise.columns, counts, strict=True)}
+
+
+def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:
+    """Refuse a release in which zeros are not kept, or sums are broken."""
+    zeros = np.sum([part.zeros for part in parts], axis=0)
+    for name, zero, expected in zip(plan.columns.zeros, zeros, plan.zeros + new_zeros(buckets), strict=True):
+        if zero != expected:
+            raise VerificationError(
+                f"Column {name!r} has {count(zero, 'zero')} instead of {expected}. Nothing was released."
+            )
+    for rule, *broken in zip(plan.columns.rules, *(part.broken for part in parts), strict=True):
+        if sum(broken):
+            raise VerificationError(
+                f"Rule {rule.text!r} is broken by {count(sum(broken), 'record')}. Nothing was released."
+            )
+
+
+def _named(parts: Sequence[Counted], names: Sequence[Name]) -> dict[Name, str]:
+    """Return the columns that look like identifiers: in every part, or as numberings that parts may divide anyhow."""
+    reasons = {}
+    for name in names:
+        if all(name in part.identifiers for part in parts):
+            reasons[name] = parts[0].identifiers[name]
+        elif all(name in part.spans for part in parts) and is_numbering([part.spans[name] for part in parts]):
+            reasons[name] = NUMBERED
+    return reasons

@@ -9,14 +9,11 @@ import numpy as np
 from shoal.core.progress import fresh_state
 from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
-from shoal.kinds.column import FLOAT
-from shoal.kinds.kind import Embedding
-from shoal.masking.bucket import mask_bucket
+from shoal.masking.aggregate import mask_bucket
 from shoal.masking.confidential import Promise
-from shoal.masking.groups import BucketPlan
-from shoal.masking.recount import count_bucket, deal_for_counting
+from shoal.masking.group import BucketPlan
 from shoal.masking.request import MaskRequest
-from shoal.masking.rounding import Rounding
+from shoal.masking.verification import count_bucket, deal_for_counting
 
 __all__ = ["warm_up"]
 
@@ -48,10 +45,10 @@ def warm_up(request: MaskRequest, d: int) -> bool:
                 arrays["weights"] = np.ones(rows)
             if request.unit is not None:
                 arrays["unit"] = np.arange(rows, dtype=np.uint64)
-            stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
             if request.entry.confidential:
                 request = replace(request, method="mdav", options={})
-            plan = BucketPlan(request, stored, plain, none, blocks.scale, rows, 1, 1, tuple(range(d)))
+            plan = BucketPlan.of_numbers(request, d, blocks.scale, whole=False)
+            plan = plan._replace(records=rows, amounts=tuple(range(d)))
             answers, _ = mask_bucket(arrays, fresh_state(), plan)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])

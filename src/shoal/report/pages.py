@@ -17,15 +17,14 @@ from typing import Any, NamedTuple
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.assessment.assessment import Assessment
+from shoal.assessment.coded_records import read_original
 from shoal.assessment.measurement import assess_arrays, secret_codes
 from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.messages import agreeing, count, holders
 from shoal.core.version import __version__
-from shoal.masking.commands import as_call, as_command
-from shoal.masking.manifest import as_json, described, versions
-from shoal.masking.numbers import read_original
+from shoal.masking.manifest import as_call, as_command, as_json, described, versions
 from shoal.masking.release import Release
 from shoal.masking.request import not_recorded
 from shoal.report import sections

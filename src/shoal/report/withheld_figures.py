@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from shoal.assessment.assessment import Assessment
+from shoal.assessment.coded_records import CodedRecords
 from shoal.assessment.statistics import Pair
 from shoal.assessment.utility import CategoryChange, ColumnChange
 from shoal.core.measures import squared_errors
 from shoal.core.types import Floats, Ints
-from shoal.masking.bucket import largest_errors
-from shoal.masking.numbers import Numbers
+from shoal.masking.aggregate import largest_errors
 from shoal.masking.release import Release
 from shoal.promises.dominance import LIMITS, is_published, may_be_published
 from shoal.tables.columns import Name
@@ -48,7 +48,7 @@ def lost_share(loss: float) -> str:
     return f"{lower:.0f} to {loss:.0f} %" if lower else f"under {loss:.0f} %"
 
 
-def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
+def dominated_spreads(before: CodedRecords, Y: Floats, labels: Ints) -> set[Name]:
     """Return the columns whose weighted standard deviation is withheld: one small group makes up its change."""
     if before.weights is None:
         return set()

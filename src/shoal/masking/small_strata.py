@@ -1,4 +1,4 @@
-"""Joining what is too small for a group: strata with fewer than k records or units, and rare patterns of missing cells.
+"""Strata with fewer than k records or units, and rare patterns of missing cells: left out, or joined to others.
 
 A stratum below k is joined to the nearest of those that share most of the first columns of `by`, the smallest first. A
 rare pattern within a stratum is joined to another; its records then miss what either misses.
@@ -20,17 +20,43 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
 from shoal.kinds.kind import Embedding
 from shoal.kinds.nominal import Nominal
-from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
-from shoal.masking.parts import Columns, Joined, Moves, Own, Part
+from shoal.masking.cells import (
+    Cell,
+    Joined,
+    Moves,
+    Own,
+    PartStatistics,
+    count_cells,
+    holders_of,
+    number_cells,
+    sizes_of,
+    spell_strata,
+)
 from shoal.masking.plan import check_records, code_values, merged_limits
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import Columns
 from shoal.masking.steps import number_of_cells, numbers_of
+from shoal.tables.csv_table import Dialect
 
-__all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata"]
+__all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata", "small_cells"]
 
 Stratum = tuple[object, ...]
 Pattern = tuple[bool, ...]
 DIGITS = 9  # of distances: sums of other parts differ in the last digits, and must not decide
+
+
+def small_cells(
+    request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics], dialect: Dialect | None
+) -> frozenset[Cell]:
+    """Return the cells with fewer than k records, as the parts spell them."""
+    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
+    sizes = count_cells(request, parts, roots, len(numbered))
+    return frozenset(
+        cell
+        for part, numbers in zip(parts, roots, strict=True)
+        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
+        if sizes[number] < request.k
+    )
 
 
 @dataclass(frozen=True)
@@ -71,39 +97,43 @@ def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: 
     return Sums(counts, sums, np.square(Z).sum(axis=0))
 
 
-def join_small(records: Records, request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> Moves | None:
+def join_small(
+    records: Records, request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]
+) -> Moves | None:
     """Return how small strata and rare patterns are joined; None if there are none."""
     check_records(request, columns, parts)
     spelled, changed = spell_strata(columns, [part.cells for part in parts], records.dialect)
     roots, cells = number_cells(spelled)
     sizes = sizes_of(parts, roots, len(cells))
     holders = holders_of(request, parts, roots, sizes)
-    if all(len(found) >= request.k for found in holders):
+    if all(len(holder_set) >= request.k for holder_set in holders):
         return None
     strata = list(dict.fromkeys(cell.stratum for cell in cells))
     place = {stratum: i for i, stratum in enumerate(strata)}
     where = np.array([place[cell.stratum] for cell in cells])
     together = [frozenset[object]() for _ in strata]
-    for i, found in zip(where.tolist(), holders, strict=True):
-        together[i] |= found
+    for i, holder_set in zip(where.tolist(), holders, strict=True):
+        together[i] |= holder_set
     groups = join_strata(strata, together, *_coordinates(records, columns, parts, roots, where), request.k)
     names = _names(request, columns, strata, groups)
     patterns: list[dict[Pattern, Held]] = [{} for _ in strata]
-    for i, cell, size, found in zip(where.tolist(), cells, sizes.tolist(), holders, strict=True):
-        held = patterns[groups[i]]
-        held[cell.missing] = held.get(cell.missing, NOBODY).plus(Held(size, found))
-    joined = [join_patterns(found, request.k) for found in patterns]
+    for i, cell, size, holder_set in zip(where.tolist(), cells, sizes.tolist(), holders, strict=True):
+        pattern_sizes = patterns[groups[i]]
+        pattern_sizes[cell.missing] = pattern_sizes.get(cell.missing, NOBODY).plus(Held(size, holder_set))
+    joined = [join_patterns(holder_set, request.k) for holder_set in patterns]
     becomes = [joined[groups[i]][cell.missing] for i, cell in zip(where.tolist(), cells, strict=True)]
     blanked = int(sizes @ [sum(new) - sum(cell.missing) for new, cell in zip(becomes, cells, strict=True)])
     numbered = [
-        pair for part, own in zip(parts, roots, strict=True) for pair in zip(part.cells, own.tolist(), strict=True)
+        pair
+        for part, numbers in zip(parts, roots, strict=True)
+        for pair in zip(part.cells, numbers.tolist(), strict=True)
     ]
     differ = zip(*(map(ne, *pair) for pair in zip(names, strata, strict=True)), strict=True)
     return Moves(
         {cell: becomes[number] for cell, number in numbered},
         Joined(
             {cell.stratum: names[where[number]] for cell, number in numbered},
-            frozenset(name for name, found in zip(columns.by, differ, strict=True) if any(found)),
+            frozenset(name for name, holder_set in zip(columns.by, differ, strict=True) if any(holder_set)),
             changed,
         ),
         blanked,
@@ -112,7 +142,7 @@ def join_small(records: Records, request: MaskRequest, columns: Columns, parts: 
 
 
 def _coordinates(
-    records: Records, columns: Columns, parts: Sequence[Part], roots: Sequence[Ints], where: Ints
+    records: Records, columns: Columns, parts: Sequence[PartStatistics], roots: Sequence[Ints], where: Ints
 ) -> tuple[Ints, Floats]:
     """Return, of each stratum and coordinate, how many records do not miss it, and their sum in standardised columns.
 
@@ -120,7 +150,7 @@ def _coordinates(
     """
     codings, codes = code_values(columns, parts)
     embedding = Embedding(codings)
-    own = [Own(*found) for found in zip(roots, codes, strict=True)]
+    own = [Own(*numbering) for numbering in zip(roots, codes, strict=True)]
     scale = _within(merged_limits(parts, codings))
     sums = records.reduce(cell_sums, Sums.plus, embedding, scale, len(where), own=own)
     return _totals(where, sums.counts), _standard(where, sums, embedding)
@@ -135,9 +165,9 @@ def _within(limits: Floats) -> Scaling:
 
 def _totals(where: Ints, values: Any) -> Any:
     """Add up what is known of cells, by stratum."""
-    found = np.zeros((int(where.max()) + 1, *values.shape[1:]), dtype=values.dtype)
-    np.add.at(found, where, values)
-    return found
+    totals = np.zeros((int(where.max()) + 1, *values.shape[1:]), dtype=values.dtype)
+    np.add.at(totals, where, values)
+    return totals
 
 
 def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
@@ -155,18 +185,10 @@ def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
 def join_strata(
     strata: Sequence[Stratum], holders: Sequence[frozenset[object]], counts: Ints, sums: Floats, k: int
 ) -> list[int]:
-    """Return the stratum that each is joined to, its own number if it is the first of them.
+    """Return the stratum that each is joined to, its own number if it is the first of them; each then has k holders.
 
-    Parameters
-    ----------
-    strata
-        The values of each in the columns of ``by``, in order of appearance.
-    holders
-        Whom k counts in each: its units, or its records.
-    counts, sums
-        Of each coordinate, the number of records that do not miss it, and their sum.
-    k
-        How many a stratum needs. Distances are means over the coordinates that both know.
+    Of each coordinate of a stratum, `counts` and `sums` hold the number of records that do not miss it, and their sum.
+    Distances are means over the coordinates that both know.
 
     Examples
     --------
@@ -175,39 +197,41 @@ def join_strata(
     >>> join_strata(strata, holders, np.array([[5], [1], [5]]), np.array([[0.0], [9.0], [50.0]]), 2)
     [0, 1, 1]
     """
-    held, counts, sums = list(holders), counts.copy(), sums.copy()
-    sizes = np.array([len(found) for found in held])
-    known: dict[object, int] = {}
+    joined_holders, counts, sums = list(holders), counts.copy(), sums.copy()
+    sizes = np.array([len(holder_set) for holder_set in joined_holders])
+    value_numbers: dict[object, int] = {}
     # The values that a joined stratum has in a column are a set; equal sets have equal numbers.
     values = [[frozenset([value]) for value in stratum] for stratum in strata]
-    numbers = np.array([[known.setdefault(value, len(known)) for value in row] for row in values], dtype=np.int64)
+    numbers = np.array(
+        [[value_numbers.setdefault(value, len(value_numbers)) for value in row] for row in values], dtype=np.int64
+    )
     numbers = numbers.reshape(len(strata), -1)
     alive, target = np.ones(len(strata), dtype=np.bool_), list(range(len(strata)))
     while alive.sum() > 1:
-        least = int(np.argmin(np.where(alive, sizes, np.iinfo(np.int64).max)))
-        if sizes[least] >= k:
+        smallest = int(np.argmin(np.where(alive, sizes, np.iinfo(np.int64).max)))
+        if sizes[smallest] >= k:
             break
-        shared = np.cumprod(numbers == numbers[least], axis=1).sum(axis=1)
-        both = (counts > 0) & (counts[least] > 0)
+        shared = np.cumprod(numbers == numbers[smallest], axis=1).sum(axis=1)
+        common = (counts > 0) & (counts[smallest] > 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            squares = np.where(both, np.square(sums / counts - sums[least] / counts[least]), 0.0).sum(axis=1)
-            distances = np.where(both.any(axis=1), squares / both.sum(axis=1), np.inf).round(DIGITS)
-        others = alive & (np.arange(len(strata)) != least)
-        closest = np.flatnonzero(others & (shared == shared[others].max()))
+            squares = np.where(common, np.square(sums / counts - sums[smallest] / counts[smallest]), 0.0).sum(axis=1)
+            distances = np.where(common.any(axis=1), squares / common.sum(axis=1), np.inf).round(DIGITS)
+        candidates = alive & (np.arange(len(strata)) != smallest)
+        closest = np.flatnonzero(candidates & (shared == shared[candidates].max()))
         nearest = int(closest[np.argmin(distances[closest])])
-        first, second = sorted((least, nearest))
-        held[first] |= held[second]
-        sizes[first] = len(held[first])
+        first, second = sorted((smallest, nearest))
+        joined_holders[first] |= joined_holders[second]
+        sizes[first] = len(joined_holders[first])
         counts[first] += counts[second]
         sums[first] += sums[second]
         values[first] = [a | b for a, b in zip(values[first], values[second], strict=True)]
-        numbers[first] = [known.setdefault(value, len(known)) for value in values[first]]
+        numbers[first] = [value_numbers.setdefault(value, len(value_numbers)) for value in values[first]]
         alive[second] = False
         target = [first if i == second else i for i in target]
     return target
 
 
-def join_patterns(found: Mapping[Pattern, Held], k: int) -> dict[Pattern, Pattern]:
+def join_patterns(patterns: Mapping[Pattern, Held], k: int) -> dict[Pattern, Pattern]:
     """Return the pattern that the records of each get, such that every one has k records, or units.
 
     The rarest is joined to the one with which the fewest cells are made missing, of several to the rarer.
@@ -219,20 +243,24 @@ def join_patterns(found: Mapping[Pattern, Held], k: int) -> dict[Pattern, Patter
     >>> join_patterns({pattern: Held(len(held), frozenset(held)) for pattern, held in sizes.items()}, 3)[a]
     (True, True)
     """
-    left, becomes = dict(found), {pattern: pattern for pattern in found}
-    while len(left) > 1:
-        rare = min(left, key=lambda pattern: len(left[pattern].holders))
-        if len(left[rare].holders) >= k:
+    remaining, becomes = dict(patterns), {pattern: pattern for pattern in patterns}
+    while len(remaining) > 1:
+        rare = min(remaining, key=lambda pattern: len(remaining[pattern].holders))
+        if len(remaining[rare].holders) >= k:
             break
-        union = {other: tuple(a or b for a, b in zip(rare, other, strict=True)) for other in left if other != rare}
+        union = {
+            pattern_2: tuple(a or b for a, b in zip(rare, pattern_2, strict=True))
+            for pattern_2 in remaining
+            if pattern_2 != rare
+        }
 
-        def cost(other: Pattern, rare: Pattern = rare, union: Mapping[Pattern, Pattern] = union) -> int:
-            return sum(left[part].records * (sum(union[other]) - sum(part)) for part in (rare, other))
+        def cost(pattern_2: Pattern, rare: Pattern = rare, union: Mapping[Pattern, Pattern] = union) -> int:
+            return sum(remaining[part].records * (sum(union[pattern_2]) - sum(part)) for part in (rare, pattern_2))
 
-        chosen = min(union, key=lambda other: (cost(other), left[other].records))
-        new, both = union[chosen], left.pop(rare).plus(left.pop(chosen))
-        left[new] = left.get(new, NOBODY).plus(both)
-        becomes = {pattern: new if now in (rare, chosen) else now for pattern, now in becomes.items()}
+        partner = min(union, key=lambda pattern_2: (cost(pattern_2), remaining[pattern_2].records))
+        new, joined = union[partner], remaining.pop(rare).plus(remaining.pop(partner))
+        remaining[new] = remaining.get(new, NOBODY).plus(joined)
+        becomes = {pattern: new if now in (rare, partner) else now for pattern, now in becomes.items()}
     return becomes
 
 
@@ -268,7 +296,7 @@ def _notes(
             f"{sum(sizes):,} strata of {listed(columns.by)} were joined into {len(sizes):,} of at least k {counted} "
             f"({setting('small', 'merge')})"
         )
-    rare = [size for found in joined for size in Counter(found.values()).values() if size > 1]
+    rare = [size for patterns in joined for size in Counter(patterns.values()).values() if size > 1]
     if rare:
         notes.append(
             f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k {counted}, which "

@@ -51,8 +51,8 @@ class View:
         """How a CSV file is written, as `shoal.mask` takes it; empty for other tables."""
         if not isinstance(self.table, CsvTable):
             return {}
-        told = self.table.dialect
-        return {name: getattr(told, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
+        dialect = self.table.dialect
+        return {name: getattr(dialect, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
 
     @property
     def frame(self) -> Any:
@@ -94,13 +94,13 @@ class View:
         >>> View(people).alike(["age", "sex"])
         {1: 2, 2: 1}
         """
-        found = sizes_of([self.column(name) for name in names]).value_counts(name="times").sort(by="size")
-        return dict(found.rows())
+        counts = sizes_of([self.column(name) for name in names]).value_counts(name="times").sort(by="size")
+        return dict(counts.rows())
 
 
-def spread(rows: int, most: int) -> Ints:
+def spread(rows: int, sample_size: int) -> Ints:
     """Return the numbers of so many records, spread evenly over a table."""
-    return np.linspace(0, rows - 1, most).astype(np.int64)
+    return np.linspace(0, rows - 1, sample_size).astype(np.int64)
 
 
 def sizes_of(columns: Sequence[pl.Series]) -> pl.Series:

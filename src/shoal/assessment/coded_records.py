@@ -1,4 +1,4 @@
-"""The masked columns of a table in memory as numbers, categories as codes: what is compared and assessed."""
+"""Records in memory as numbers, categories as codes: before they were masked, and as they were released."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, released_loss, scaling
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.engines.records import KEPT
 from shoal.kinds.kind import Embedding
 from shoal.kinds.time_scale import Scale
+from shoal.masking.cells import STAY, Own
 from shoal.masking.memory import MemoryRecords
-from shoal.masking.parts import STAY, Own
-from shoal.masking.plan import code_values, make_plan
+from shoal.masking.plan import Plan, code_values, find_scales
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
-from shoal.masking.roles import choose_masked, find_scales
-from shoal.masking.steps import number_of_cells, numbers_of, read_part
+from shoal.masking.roles import choose_masked
+from shoal.masking.steps import numbers_of, read_part
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 from shoal.tables.formats.frames import open_table
 from shoal.tables.table import Table, stratum_codes
 
-__all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
+__all__ = ["CodedRecords", "read_original", "read_pair"]
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CodedRecords:
     """Columns as numbers, those of categories as codes, and where their records lie."""
 
     names: tuple[Name, ...]
@@ -43,6 +42,11 @@ class Numbers:
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
     weights: Floats | None = None  # of the records, if the means of their groups are weighted
+
+    @classmethod
+    def of(cls, records: MemoryRecords, plan: Plan) -> CodedRecords:
+        """Return the records of a plan."""
+        return cls(plan.columns.masked, numbers_of(records.original(), plan.own[0]), plan.embedding)
 
     def scale_notes(self) -> tuple[str, ...]:
         """Say how dates, times and durations are counted."""
@@ -61,6 +65,11 @@ class Numbers:
         """The coordinates of the records."""
         return self.place(self.X)
 
+    @property
+    def compared(self) -> Floats:
+        """The coordinates that decide which records are alike."""
+        return self.embedding.compared(self.coordinates)
+
     def place(self, Y: Floats) -> Floats:
         """Return the coordinates of other records of these columns."""
         return self.embedding.apply(Y, self.scale)
@@ -71,23 +80,9 @@ class Numbers:
         return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost)
 
 
-def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, Ints]:
-    """Return the records of a table that would be released, their numbers and their cells."""
-    table = table.coded(request.codes)
-    records = MemoryRecords(table)
-    chosen = find_scales(records, choose_masked(request, records.schema))
-    parts = records.keep(
-        read_part, chosen, request.missing, STAY, request.weight_vector, request.k, columns=chosen.read()
-    )
-    plan = make_plan(request, chosen, parts, records.dialect)
-    arrays = records.original()
-    numbers = Numbers(plan.columns.masked, numbers_of(arrays, plan.own[0]), plan.embedding)
-    return (table.take(arrays[KEPT]) if KEPT in arrays else table), numbers, number_of_cells(arrays, plan.own[0])
-
-
 def read_pair(
     before: Table, after: Table, request: MaskRequest, *, by: Sequence[Name] = (), blanked: bool = False
-) -> tuple[Numbers, Floats]:
+) -> tuple[CodedRecords, Floats]:
     """Return the numbers of a table, and those of the same records released: categories have the codes of the first.
 
     If masking has `blanked` cells, these are missing in both. `by` are the strata.
@@ -120,7 +115,7 @@ def read_pair(
     X = embedding.continuous(numbers_of({"X": X}, own))
     lost = None if lost is None else numbers_of({"X": lost}, own)
     Y = embedding.continuous(np.column_stack(released))
-    return Numbers(columns.masked, X, embedding, alike, lost, columns.scales), Y
+    return CodedRecords(columns.masked, X, embedding, alike, lost, columns.scales), Y
 
 
 def _is_empty(name: Name, after: Table) -> bool:
@@ -129,39 +124,39 @@ def _is_empty(name: Name, after: Table) -> bool:
     return cells.null_count() == len(cells)
 
 
-def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
+def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats]:
     """Return the numbers of the released records before and after masking; refuse another table."""
-    asked = release.parameters
-    column = asked["weights"] if release.weights is None else None
+    parameters = release.parameters
+    column = parameters["weights"] if release.weights is None else None
     numbers = [*release.columns, *([] if column is None else [column])]
-    table = open_data(original, numbers=numbers, **{name: asked[name] for name in CSV})
-    if {*numbers, *asked["by"]} <= set(table.names) and release.kept.max() < table.rows:
+    table = open_data(original, numbers=numbers, **{name: parameters[name] for name in CSV})
+    if {*numbers, *parameters["by"]} <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
-            **{name: asked[name] for name in ("k", "distance", "importance", "missing_codes")},
+            **{name: parameters[name] for name in ("k", "distance", "importance", "missing_codes")},
             columns=release.columns,
-            kinds={name: kind for name, kind in (asked["kinds"] or {}).items() if name in release.columns},
+            kinds={name: kind for name, kind in (parameters["kinds"] or {}).items() if name in release.columns},
         )
         before = table.take(release.kept).coded(request.codes)
         after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
-            found = read_pair(before, after, request, by=asked["by"], blanked=release.blanked)
+            pair = read_pair(before, after, request, by=parameters["by"], blanked=release.blanked)
         except InputError:  # a column of another kind, or other categories
-            found = None
-        if found is not None and _fits(release, *found):
+            pair = None
+        if pair is not None and _fits(release, *pair):
             weights = release.weights if column is None else table.take(release.kept).column(column).values
-            return replace(found[0], weights=weights), found[1]
+            return replace(pair[0], weights=weights), pair[1]
     raise InputError(
         f"{parameter('original')} is not the table this release was made from, with its records in the same order: the "
         f"information loss is not {release.loss:.5g} %. Use that table."
     )
 
 
-def _fits(release: Release, before: Numbers, Y: Floats) -> bool:
+def _fits(release: Release, before: CodedRecords, Y: Floats) -> bool:
     """Say whether a release lost what it says, in every column whose released values are unmistakable."""
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
-    _, lost = before.loss(Y)
-    told = [release.column_loss[name] for name in before.names]
+    _, losses = before.loss(Y)
+    column_losses = [release.column_loss[name] for name in before.names]
     sure = np.array([coding.distinct for coding in before.embedding.codings]) & ~np.isnan(before.X).all(axis=0)
     # Rounded integers and text are not the very numbers that the loss was summed from.
-    return bool(np.isclose(lost, told, rtol=1e-3, atol=1e-6)[sure].all())
+    return bool(np.isclose(losses, column_losses, rtol=1e-3, atol=1e-6)[sure].all())

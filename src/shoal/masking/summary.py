@@ -1,4 +1,4 @@
-"""What a release says of itself: losses and sizes over all buckets, and notes in words."""
+"""The summary of a release: losses and sizes over all buckets, and notes in words."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from shoal.core.checks import as_names
 from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
 from shoal.core.messages import Message, agreeing, count, listed, setting
 from shoal.core.types import Floats, Ints
-from shoal.engines.records import Records
-from shoal.masking.parts import Bucket, Columns, new_zeros
+from shoal.engines.records import Released
+from shoal.masking.aggregate import Bucket, new_zeros
 from shoal.masking.plan import Plan
 from shoal.masking.release import GroupCount, Release
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import Columns
 from shoal.tables.columns import Name
 from shoal.tables.formulas import FORMULAS, formula_names
 from shoal.tables.table import NO_INDEX, stored_indexes
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
+    from shoal.masking.verification import Recounted
 
-__all__ = ["formula_notes", "identifier_notes", "losses", "stored_index_notes", "summarise", "total_notes"]
+__all__ = ["losses", "summarise"]
 
 
 class Losses(NamedTuple):
@@ -58,9 +60,30 @@ def losses(buckets: Sequence[Bucket]) -> Losses:
 
 
 def summarise(
-    records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, buckets: Sequence[Bucket]
+    plan: Plan,
+    blocks: Blocks | None,
+    buckets: Sequence[Bucket],
+    written: Released,
+    recounted: Recounted,
+    shuffled: Ints | None,
+    most: int,
 ) -> Release:
-    """Return the release, but for its data: losses and sizes summed over the buckets."""
+    """Return the release: losses and sizes summed over the buckets, and what was counted again in what was written.
+
+    No unit has more than `most` records; `shuffled` is the order of the records, if it is another one.
+    """
+    records, request = plan.records, plan.request
+    order = slice(None) if shuffled is None else shuffled
+    kept, vector = records.kept()[order], request.weight_vector
+    changed = {*plan.columns.masked, *plan.columns.by, *([request.unit] if request.shuffled else [])}
+    notes = (
+        *_notes(request, plan, losses(buckets).percent, buckets),
+        *_total_notes(plan, recounted.totals),
+        *_identifier_notes(request, plan.columns, recounted.identifiers),
+        *_formula_notes(request, recounted.formulas, plan.columns.released),
+        *written.notes,
+        *_stored_index_notes(request, plan.columns, records.names),
+    )
     lost = losses(buckets)
     (errors, totals, largest), percent = lost, lost.percent
     counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
@@ -70,8 +93,8 @@ def summarise(
     labels, columns = records.labels(), plan.columns.masked
     dominated = np.sum([bucket.dominated for bucket in buckets], axis=0)
     return Release(
-        data=None,
-        labels=np.empty(0, dtype=np.int64) if labels is None else labels,
+        data=written.native,
+        labels=np.empty(0, dtype=np.int64) if labels is None else labels[order],
         size_histogram={int(size): int(counts[size]) for size in np.flatnonzero(counts)},
         loss=lost.loss,
         bound=None if outcome.bound is None else percent * outcome.bound,
@@ -84,11 +107,17 @@ def summarise(
         column_group_loss=dict(
             zip(columns, (100 * largest[:-1] / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)
         ),
-        kept=records.kept(),
+        kept=kept,
         parameters=request.recorded(columns, **records.parameters),
         facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
-        notes=tuple(map(Message, _notes(request, plan, percent, buckets))),
-        timings={},
+        notes=tuple(map(Message, notes)),
+        timings=plan.timings,
+        left=tuple(name for name in plan.columns.released if name not in changed),
+        uniques=recounted.uniques,
+        reached=recounted.reached,
+        homogeneous=recounted.homogeneous,
+        unit_records=most,
+        weights=None if vector is None else vector[kept],
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
         blanked=plan.blanked,
@@ -124,7 +153,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
         f"the sum {rule.text} holds in the release: every record was checked{partly}" for rule in plan.columns.rules
     ]
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
-    changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
+    changed = [name for name, has_decimals in zip(plan.columns.masked, decimals, strict=True) if has_decimals]
     if request.whole and plan.whole_columns:
         rounding = percent * float(np.sum([bucket.rounding for bucket in buckets]))
         notes.append(
@@ -149,18 +178,20 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
     return tuple(notes)
 
 
-def total_notes(plan: Plan, totals: Ints) -> list[str]:
+def _total_notes(plan: Plan, totals: Ints) -> list[str]:
     """Say how far the released totals of columns of whole numbers are from those of the given table."""
     off = dict(zip(plan.columns.masked, (totals - plan.totals).tolist(), strict=True)) if plan.columns.totals else {}
-    kept = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off]
-    return [f"totals of integer columns, counted again: {', '.join(kept)}"] if kept else []
+    deviations = [
+        f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off
+    ]
+    return [f"totals of integer columns, counted again: {', '.join(deviations)}"] if deviations else []
 
 
-def identifier_notes(request: MaskRequest, columns: Columns, found: Mapping[Name, str]) -> list[str]:
+def _identifier_notes(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> list[str]:
     """Warn of columns that look like identifiers and are not kept on purpose."""
     meant = as_names(request.keep)
     notes = []
-    for name, reason in _with_unit(request, columns, found).items():
+    for name, reason in _with_unit(request, columns, reasons).items():
         if name not in meant:
             notes.append(f"column {name} looks like an identifier and is in the release: {reason}")
             warning = (
@@ -171,7 +202,7 @@ def identifier_notes(request: MaskRequest, columns: Columns, found: Mapping[Name
     return notes
 
 
-def formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
+def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
     """Say that formulas were escaped, or warn of those that were not: in cells of `names`, and in released names."""
     if request.escape_formulas:
         return [
@@ -179,28 +210,28 @@ def formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequenc
         ]
     headers = formula_names(released) if request.writes_csv else []
     notes = []
-    for places, what, hold in (
+    for places, noun, hold in (
         (names, "column", ("holds cells", "hold cells")),
         (headers, "column name", ("is text", "are text")),
     ):
         if places:
-            held = f"{agreeing(len(places), what)} {listed(places)} {agreeing(len(places), *hold)}"
-            note = f"{held} that a spreadsheet would run as formulas ({FORMULAS})"
+            subject = f"{agreeing(len(places), noun)} {listed(places)} {agreeing(len(places), *hold)}"
+            note = f"{subject} that a spreadsheet would run as formulas ({FORMULAS})"
             remedy = f"{setting('escape_formulas', True)} to put an apostrophe before them"
             warnings.warn(f"{note[0].upper()}{note[1:]}. Use {remedy}.", FormulaWarning, stacklevel=5)
             notes.append(f"{note}: use {remedy}")
     return notes
 
 
-def stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[Name]) -> list[str]:
+def _stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[Name]) -> list[str]:
     """Return a note if the columns of a file include an index that is not in the release."""
     meant = {*columns.released, *as_names(request.identifiers)}
     return [NO_INDEX] if any(name not in meant for name in stored_indexes(names)) else []
 
 
-def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:
+def _with_unit(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> dict[Name, str]:
     """Return the columns that look like identifiers, among them the units unless they are numbered anew."""
-    others = {name: reason for name, reason in named.items() if name != request.unit}
+    other_reasons = {name: reason for name, reason in reasons.items() if name != request.unit}
     if request.unit not in columns.released or request.shuffled:
-        return others
-    return {request.unit: "it says whose records they are, under the numbers of the original", **others}
+        return other_reasons
+    return {request.unit: "it says whose records they are, under the numbers of the original", **other_reasons}

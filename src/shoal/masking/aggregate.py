@@ -1,0 +1,355 @@
+"""The values of groups: mean, median or medoid, weighted and rounded as requested; and what they lose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.method import Outcome
+from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
+from shoal.core.types import Bools, Floats, Ints, State
+from shoal.engines.records import Arrays
+from shoal.kernels.largest import split_largest
+from shoal.kernels.words import Words
+from shoal.kinds.column import Storage, is_whole
+from shoal.kinds.kind import Embedding
+from shoal.masking.group import BucketPlan, BucketRecords, group_bucket
+from shoal.masking.sums import Rule, add_up, keep_totals, round_together
+from shoal.promises.dominance import FEW, PERCENT
+
+__all__ = [
+    "Bucket",
+    "ReleasedValues",
+    "Rounding",
+    "aggregate",
+    "count_dominated",
+    "group_values",
+    "largest_errors",
+    "mask_bucket",
+    "nearest",
+    "new_zeros",
+    "to_15_digits",
+]
+
+TENS = np.array([float(10**i) for i in range(23)])
+BOUNDS = np.array([float(f"1e{i}") for i in range(-7, 15)])
+# The same sum in another order differs in the last digits: it must not decide, on any engine.
+BELOW = PERCENT / 100 * (1 - 1e-9)
+
+
+class Bucket(NamedTuple):
+    """What is known of a bucket once it is masked."""
+
+    errors: Floats  # squared, of each standardised column
+    totals: Floats
+    rounding: Floats  # what rounding to integers added to the errors
+    grouped: Floats  # errors of the partition itself, whatever is released for a group
+    sizes: Ints  # how many groups there are of each size
+    outcome: Outcome  # what the method said, without its labels
+    decimals: Bools  # whether values that stand for whole numbers are not whole
+    new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
+    largest: Floats  # errors of the group of few records that has most: in each column, and in all together
+    taken: Bools  # whether a released value is the number that stands for missing in the column
+    dominated: Ints  # per column: the groups that one member dominates, and the groups that have values
+    changes: tuple[Ints, ...] = ()  # of each column, as its coding counts them
+
+
+class ReleasedValues(NamedTuple):
+    """The values of groups."""
+
+    values: Floats
+    rounded: Floats  # as they are released
+    row: Ints  # of each record: which of them it has
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How the values of groups are stored."""
+
+    storages: tuple[Storage, ...]  # of each masked column
+    whole: bool = False  # whether columns of whole numbers stay whole
+    zeros: tuple[int, ...] = ()  # places of columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sums that are kept, in order; their columns are places
+    totals: bool = False  # whether whole numbers keep the total of every block
+
+    @property
+    def changes(self) -> bool:
+        """Whether values are stored with fewer digits than they have."""
+        return self.whole or any(storage.type == "float32" or storage.timed for storage in self.storages)
+
+    def only(self, place: int) -> Rounding:
+        """Return how the values of one column are stored, if it is grouped on its own."""
+        return Rounding((self.storages[place],), self.whole, (0,) if place in self.zeros else (), totals=self.totals)
+
+    def apply(self, values: Floats, X: Floats, labels: Ints, block: Ints) -> Floats:
+        """Return the values of groups, one row a group, as they can be stored.
+
+        `X`, `labels` and `block` are the numbers, the group and the block of each record.
+        """
+        whole = np.array([self.whole and storage.whole for storage in self.storages])
+        single = np.array([storage.type == "float32" for storage in self.storages])
+        timed = np.array([storage.timed for storage in self.storages])
+        nonzero = np.isin(np.arange(len(whole)), self.zeros)
+        rounded = values.copy()
+        rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
+        rounded[:, timed] = np.rint(values[:, timed])
+        rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
+        if self.totals:
+            for j in np.flatnonzero(whole):
+                rounded[:, j] = keep_totals(values[:, j], X[:, j], labels, block, nonzero=bool(nonzero[j]))
+        elif self.rules and whole.any():
+            # A step must not end at zero where zeros are kept.
+            down, up = (np.where(nonzero & (side(values) == 0), rounded, side(values)) for side in (np.floor, np.ceil))
+            low, high = (np.where(whole, side, rounded) for side in (down, up))
+            rounded = round_together(values, low, high, rounded, self.rules)
+        return add_up(rounded, self.rules, single) if self.rules else rounded
+
+    def new_zeros(self, X: Floats, rounded: Floats, row: Ints) -> Ints:
+        """Count, of each column whose zeros are kept, the zeros that stand for other values.
+
+        `row` says which row of the rounded values each record of X has.
+        """
+        places = list(self.zeros)
+        new: Ints = np.count_nonzero((rounded[:, places] == 0)[row] & (X[:, places] != 0), axis=0)
+        return new
+
+
+def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays, Bucket]:
+    """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values."""
+    records = BucketRecords.read(arrays, plan)
+    outcome = group_bucket(records, plan, state)
+    released = aggregate(records, outcome.labels, plan)
+    sizes = [group_sizes(column) for column in np.atleast_2d(outcome.labels.T)]
+    measured = _measure(outcome, records, released, plan, sizes, arrays.get("lost"))
+    row, labels = released.row, outcome.labels
+    if plan.whole:
+        return {"released": np.take(released.rounded, row, axis=0), "group": labels}, measured
+    back = np.empty_like(records.order)
+    back[records.order] = np.arange(len(back))
+    group = labels[back]
+    return {"released": np.take(released.rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, measured
+
+
+def aggregate(records: BucketRecords, labels: Ints, plan: BucketPlan) -> ReleasedValues:
+    """Return the values of the groups; a missing cell stays missing."""
+    X, how = records.X, plan.request.aggregate
+    if labels.ndim == 2:
+        columns = [
+            aggregate(records._replace(X=X[:, [j]], Z=records.Z[:, [j]]), column, plan.only(j))
+            for j, column in enumerate(np.ascontiguousarray(labels.T))
+        ]
+        # The groups of columns are not the same: there is one row per record.
+        values = np.column_stack([column.values[column.row] for column in columns])
+        rounded = np.column_stack([column.rounded[column.row] for column in columns])
+        return ReleasedValues(values, rounded, np.arange(len(X)))
+    # All records of a group miss the same cells, so a NaN stays in its own group and column.
+    values = group_values(X, records.Z, labels, how, records.weights)
+    if how != "medoid":
+        for j, coding in enumerate(plan.embedding.codings):
+            values[:, j] = coding.represent(X, j, labels, values[:, j], records.weights)
+    return ReleasedValues(values, plan.rounding.apply(values, X, labels, records.block), labels)
+
+
+def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights: Floats | None = None) -> Floats:
+    """Return the values of each group, one row per group, in the units of X.
+
+    Z holds the same records standardised: the medoid is the record nearest to its group's centroid there. Weights count
+    for the mean.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [2.0], [9.0]])
+    >>> group_values(X, X, np.zeros(3, dtype=np.int64), "median").tolist()
+    [[2.0]]
+    """
+    if how == "mean":
+        return to_15_digits(centroids(X, labels, weights))
+    starts = np.concatenate([[0], np.cumsum(group_sizes(labels))])
+    if how == "medoid":
+        distance = np.nansum(np.square(Z - centroids(Z, labels)[labels]), axis=1)
+        # Equal distances go to the lowest record number: lexsort is stable, and rounding must not decide.
+        medoids: Floats = X[np.lexsort((distance.round(12), labels))[starts[:-1]]]
+        return medoids
+    values = np.empty((len(starts) - 1, X.shape[1]))
+    low = (starts[:-1] + starts[1:] - 1) // 2
+    high = (starts[:-1] + starts[1:]) // 2
+    for j, column in enumerate(X.T):
+        ordered = column[np.lexsort((column, labels))]
+        values[:, j] = ordered[low] + (ordered[high] - ordered[low]) / 2
+    return to_15_digits(values)
+
+
+def _measure(
+    outcome: Outcome,
+    records: BucketRecords,
+    released: ReleasedValues,
+    plan: BucketPlan,
+    sizes: Sequence[Ints],
+    lost: Floats | None,
+) -> Bucket:
+    """Return what is known of the bucket; `lost` are the values of cells that were made missing."""
+    placed = np.take(plan.embedding.apply(released.rounded, records.scale), released.row, axis=0)
+    errors, totals, added, grouped = _lose(outcome.labels, records, released, placed, plan)
+    largest = largest_errors(records.Z, placed, outcome.labels, plan.embedding)
+    if lost is not None:
+        # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
+        blanked = plan.embedding.lost(lost, records.scale)
+        errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
+        # Whatever a cell has lost, it is one of so many.
+        largest = np.maximum(largest, plan.embedding.lost_cell(lost, records.scale))
+        if outcome.bound is not None:
+            outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
+    pairs = list(zip(plan.rounding.storages, released.rounded.T, strict=True))
+    taken = [storage.absent is not None and bool((column == storage.absent).any()) for storage, column in pairs]
+    return Bucket(
+        errors=errors,
+        totals=totals,
+        rounding=added,
+        grouped=grouped,
+        sizes=np.bincount(np.concatenate(sizes)),
+        outcome=replace(outcome, labels=outcome.labels[:0]),
+        decimals=np.array([storage.whole and not is_whole(column) for storage, column in pairs]),
+        new_zeros=plan.rounding.new_zeros(records.X, released.rounded, released.row),
+        largest=largest,
+        taken=np.array(taken),
+        dominated=_count_dominated(outcome.labels, records, released, plan),
+        changes=_changes(records, released, plan.embedding),
+    )
+
+
+def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedding) -> tuple[Ints, ...]:
+    """Return what the coding of each column counts; nothing where all columns hold numbers."""
+    if embedding.plain:
+        return ()
+    values = np.take(released.rounded, released.row, axis=0)
+    return tuple(coding.measure(records.X, values) for coding in embedding.codings)
+
+
+def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedValues, plan: BucketPlan) -> Ints:
+    """Count per column the groups that one member dominates, and the groups that have values; 0 where neither is known.
+
+    Only means tell the totals of their groups.
+    """
+    counts = np.zeros((2, records.X.shape[1]), dtype=np.int64)
+    for j in plan.amounts if plan.request.aggregate == "mean" else ():
+        counts[:, j] = count_dominated(
+            records.X[:, j],
+            labels if labels.ndim == 1 else labels[:, j],
+            np.take(released.rounded[:, j] - released.values[:, j], released.row),
+            records.weights,
+            records.units,
+        )
+    return counts
+
+
+def _lose(
+    labels: Ints, records: BucketRecords, released: ReleasedValues, placed: Floats, plan: BucketPlan
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself.
+
+    `placed` are the released values of all records, as they are compared with the original ones.
+    """
+    request, embedding, Z = plan.request, plan.embedding, records.Z
+    errors, totals = squared_errors(Z, placed)
+    plain = errors
+    if plan.rounding.changes:
+        exact = embedding.apply(released.values, records.scale)
+        plain = squared_errors(Z, np.take(exact, released.row, axis=0))[0]
+    grouped = plain
+    if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
+        grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
+    by_column = embedding.by_column
+    return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
+
+
+def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:
+    """Return the most squared errors of a group of few records: in each column, and in all columns together."""
+    starts = embedding.starts
+    if labels.ndim == 1:
+        errors = np.add.reduceat(group_errors(Z, released, labels, fewer=FEW), starts, axis=1)
+        return np.append(errors.max(axis=0, initial=0.0), errors.sum(axis=1).max(initial=0.0))
+    parts = zip(np.split(Z, starts[1:], axis=1), np.split(released, starts[1:], axis=1), labels.T, strict=True)
+    largest = [group_errors(*part, fewer=FEW).sum(axis=1).max(initial=0.0) for part in parts]
+    return np.array([*largest, max(largest)])
+
+
+def to_15_digits(values: Floats) -> Floats:
+    """Round to 15 significant digits: of a computed value the others are noise, and 0.04 is not 0.039999999999999994.
+
+    Every number of 15 digits is a float of its own, so that text has no more digits either. Floats from 10^15 on are
+    nearly whole and stay as they are.
+
+    Examples
+    --------
+    >>> to_15_digits(np.array([0.039999999999999994, 1 / 3, 4e-20 / 3, 2.0**60])).tolist()
+    [0.04, 0.333333333333333, 1.33333333333333e-20, 1.152921504606847e+18]
+    """
+    size = np.abs(values)
+    rounded = values.copy()
+    # Within these bounds both the digits, as a whole number, and the power of ten are exact, and so is their quotient.
+    exact = (size >= 1e-8) & (size < 1e15)
+    power = TENS[22 - np.searchsorted(BOUNDS, size[exact], side="right")]
+    rounded[exact] = np.rint(values[exact] * power) / power
+    tiny = size < 1e-8
+    rounded[tiny] = [float(f"{value:.15g}") for value in values[tiny]]
+    return rounded
+
+
+def nearest(values: Floats, nonzero: Bools) -> Floats:
+    """Round to the nearest whole numbers, in some columns only zero itself to zero.
+
+    Examples
+    --------
+    >>> nearest(np.array([[0.3, 0.3], [-0.2, -0.2], [2.6, 0.0]]), np.array([False, True])).tolist()
+    [[0.0, 1.0], [-0.0, -1.0], [3.0, 0.0]]
+    """
+    rounded = np.rint(values)
+    return np.where(nonzero & (rounded == 0), np.sign(values), rounded)
+
+
+def count_dominated(
+    values: Floats, labels: Ints, rounding: Floats, weights: Floats | None = None, units: Words | None = None
+) -> tuple[int, int]:
+    """Return how many groups one member dominates in a column, and how many groups have values there.
+
+    Missing cells are NaN, and no group shares them with others. `rounding` is how far the released value of each
+    record's group is from the group's exact mean. With units, the members of a group are its units, not its records.
+
+    Examples
+    --------
+    >>> count_dominated(np.array([1.0, 2.0, 900.0, 5.0, 6.0, 7.0]), np.array([0, 0, 0, 1, 1, 1]), np.zeros(6))
+    (1, 2)
+    """
+    present = ~np.isnan(values)
+    shares = np.ones(len(values)) if weights is None else weights
+    amounts, moved, labels = (values * shares)[present], (rounding * shares)[present], labels[present]
+    if not len(labels):
+        return 0, 0
+    groups = int(labels.max()) + 1
+    # The total that the released value stands for differs from the true one by this.
+    error = np.bincount(labels, moved, minlength=groups)
+    if units is not None:
+        amounts, labels = _by_unit(amounts, labels, units[present])
+    # Members of opposite sign may cancel out, which nobody who estimates can know.
+    error = np.where(np.bincount(labels, amounts < 0, minlength=groups) > 0, np.abs(error), error)
+    largest, second, rest = np.full(groups, -1.0), np.zeros(groups), np.zeros(groups)
+    split_largest(np.abs(amounts), labels, largest, second, rest)
+    dominated = (largest > 0) & (np.abs(rest + error) < BELOW * largest)
+    return int(dominated.sum()), int((largest >= 0).sum())
+
+
+def _by_unit(amounts: Floats, labels: Ints, units: Words) -> tuple[Floats, Ints]:
+    """Add up the amounts of each unit in each group; return them with their groups."""
+    order = np.lexsort((units, labels))
+    label, unit = labels[order], units[order]
+    first = np.flatnonzero(np.r_[True, (label[1:] != label[:-1]) | (unit[1:] != unit[:-1])])
+    return np.add.reduceat(amounts[order], first), label[first]
+
+
+def new_zeros(buckets: Sequence[Bucket]) -> Ints:
+    """Count, of each column whose zeros are kept, the zeros that stand for other values."""
+    new: Ints = np.sum([bucket.new_zeros for bucket in buckets], axis=0, dtype=np.int64)
+    return new
