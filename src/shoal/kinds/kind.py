@@ -39,7 +39,7 @@ class Coding:
 
     @property
     def release(self) -> str:
-        """What represents a group, as `shoal.masking.refining` names it."""
+        """What represents a group, as `shoal.masking.group` names it."""
         return "mean"
 
     @property

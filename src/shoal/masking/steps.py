@@ -25,7 +25,6 @@ from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.time_scale import Span
 from shoal.masking.cells import Cell, Joined, Moves, Own, PartStatistics
 from shoal.masking.confidential import Values, read_values
-from shoal.masking.plan import Spellings
 from shoal.masking.roles import Columns
 from shoal.masking.sums import count_broken, whole_total
 from shoal.promises.distinct_units import least_units, record_counters
@@ -36,6 +35,7 @@ from shoal.tables.table import Table, number_rows
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
+    from shoal.masking.plan import Spellings
 
 __all__ = [
     "confidential_codes",
