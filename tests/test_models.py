@@ -199,7 +199,7 @@ from shoal.algorithms.optimize.random import seeded
 from shoal.app.texts import LABELS, PROMISES, in_labels
 from shoal.cli import app
 from shoal.core.progress import fresh_state
-from shoal.masking import groups
+from shoal.masking import group
 from shoal.masking.manifest import read_manifest
 from shoal.promises.constrained_search import anneal_with_rules
 from shoal.promises.promise import ConfidentialColumn
@@ -261,7 +261,7 @@ assert str(wrong) == "Parameter 'share' must be a number between 0 and 1, got 2.
 assert wrong.worded(in_labels) == "Largest share must be a number between 0 and 1, got 2.0."
 assert "requires confidential columns" in str(refused(shoal.InputError, share=0.5))
 assert "share 0.5001 can be kept" in str(refused(shoal.InputError, confidential="s", share=0.4))
-groups.keep_promise = lambda records, labels, *_, **__: labels
+group.keep_promise = lambda records, labels, *_, **__: labels
 broken_release = refused(shoal.VerificationError, confidential="s", share=0.5)
 assert "lack no value with a share above 0.5 in column 's'" in str(broken_release)
 print("done")
