@@ -15,9 +15,10 @@ from shoal.core.messages import parameter
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
 from shoal.tables.csv_table import Dialect
+from shoal.tables.formats.arrow_files import describe_parquet
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
-from shoal.tables.sources import Source, check_same_columns, describe_parquet, parquet_source, parts_of
+from shoal.tables.sources import Source, check_same_columns, parquet_source, parts_of
 from shoal.tables.table import NO_INDEX, check_names
 
 __all__ = ["FileParts", "FrameParts", "dask_refusals", "levels_of", "read_files"]

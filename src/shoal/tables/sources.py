@@ -19,11 +19,11 @@ from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.columns import Codes, Name, named_cells
 from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
 from shoal.tables.files import CSV, PARQUET
-from shoal.tables.formats.arrow_files import first_record_bytes, open_parquet, read_batches, validated
+from shoal.tables.formats.arrow_files import describe_parquet, first_record_bytes, open_parquet, read_batches, validated
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
-from shoal.tables.table import Table, check_names, stored_indexes
+from shoal.tables.table import Table, stored_indexes
 
 PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
@@ -33,12 +33,10 @@ __all__ = [
     "Source",
     "check_same_columns",
     "column_types",
-    "describe_parquet",
     "find_paths",
     "open_source",
     "parquet_source",
     "parts_of",
-    "read_schema",
     "record_bytes",
 ]
 
@@ -125,12 +123,8 @@ def record_bytes(path: Path) -> list[float]:
         size = path.stat().st_size
         with path.open("rb") as file:
             return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
-    metadata = _metadata(path)
-    stated = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return [
-        *(float(group.total_byte_size / max(1, group.num_rows)) for group in stated),
-        *first_record_bytes(path, PLACES),
-    ]
+    _, groups = describe_parquet(path)
+    return [*(size / max(1, records) for records, size in groups), *first_record_bytes(path, PLACES)]
 
 
 def _line_bytes(file: BinaryIO, start: int) -> float:
@@ -170,8 +164,8 @@ def open_source(
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
         return Source(parts, names, _numeric_names(parts, names, dialect, wanted, codes or {}), dialect)
-    schema = read_schema(paths[0])
-    check_same_columns(paths, (read_schema(path) for path in paths[1:]), schema)
+    schema = describe_parquet(paths[0])[0]
+    check_same_columns(paths, (describe_parquet(path)[0] for path in paths[1:]), schema)
     return parquet_source(_parquet_parts(paths, folder, rows, run), schema, starmap)
 
 
@@ -220,15 +214,6 @@ def part_levels(part: Part, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...
     return open_table(part.read(ordered)).ordered_levels()
 
 
-def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
-    """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
-    with open_parquet(path) as file:
-        schema, metadata = file.schema_arrow, file.metadata
-    check_names(schema.names)
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return schema, [(group.num_rows, group.total_byte_size) for group in groups]
-
-
 def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[Part]:
     """Put row groups together to parts of at most so many records and bytes; a row group is never divided.
 
@@ -249,21 +234,6 @@ def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: in
         yield Part(path, tuple(held), records)
 
 
-def read_schema(path: Path) -> Any:
-    """Return the columns of a Parquet file, or refuse it by name."""
-    with open_parquet(path) as file:
-        schema = file.schema_arrow
-    check_names(schema.names)
-    return schema
-
-
-def _metadata(path: Path) -> Any:
-    """Return what a Parquet file says of its row groups."""
-    read_schema(path)
-    with open_parquet(path) as file:
-        return file.metadata
-
-
 def column_types(schema: Any) -> pl.Schema:
     """Return the types of the columns of an Arrow schema."""
     import pyarrow as pa
@@ -277,11 +247,9 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
     tasks: list[tuple[Path, int, Path, int]] = []
     places: list[int] = []
     for path in paths:
-        metadata = _metadata(path)
         groups: list[int] = []
         total = 0
-        for group in range(metadata.num_row_groups):
-            count = metadata.row_group(group).num_rows
+        for group, (count, _) in enumerate(describe_parquet(path)[1]):
             if groups and total + count > rows:
                 parts.append(Part(path, tuple(groups), total))
                 groups, total = [], 0
