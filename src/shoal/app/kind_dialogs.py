@@ -12,7 +12,7 @@ import shoal
 from shoal.app.parts import Entry, Select, button, dialog_over, dropped, field, hint, text
 from shoal.app.tab import Tab
 from shoal.app.words import typed_path
-from shoal.kinds.registry import KINDS, word_of_plain
+from shoal.kinds.kind_registry import KINDS, word_of_plain
 
 __all__ = ["current_kind", "edit_kind", "kinds_for", "without_kind"]
 

@@ -14,7 +14,7 @@ from shoal.app.parts import Entry, Select, button, card, fact, heading, hint, te
 from shoal.app.tab import Tab
 from shoal.app.words import help_of
 from shoal.app.work import ROLES
-from shoal.kinds.registry import KINDS
+from shoal.kinds.kind_registry import KINDS
 
 __all__ = ["show"]
 

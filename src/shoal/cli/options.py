@@ -13,7 +13,7 @@ from typer.models import OptionInfo
 from shoal.cli.flags import typed
 from shoal.core.errors import InputError
 from shoal.core.parameters import COLUMNS, PANELS
-from shoal.kinds.registry import KINDS, from_options
+from shoal.kinds.kind_registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
 __all__ = ["kind_options", "option", "read_codes", "read_importance", "values_of", "with_parameters"]

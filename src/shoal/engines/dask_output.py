@@ -14,7 +14,7 @@ from shoal.tables.columns import Name
 from shoal.tables.formats.data_sets import cast_part, one_schema, part_place, write_part
 from shoal.tables.formats.metadata import without_metadata
 from shoal.tables.outputs import moved_together
-from shoal.tables.sources import Part, Source
+from shoal.tables.sources import FilePart, Source
 
 __all__ = ["release_parts", "write_parts"]
 
@@ -55,7 +55,7 @@ def write_parts(dask: Any, tables: Sequence[Any], target: Place, plain: Sequence
         schema = one_schema((each for _, each in files), f"Output {folder}")
         different = [part for part, (_, each) in enumerate(files) if not each.equals(schema)]
         dask.compute(*[dask.delayed(cast_part)(folder, part, schema, plain) for part in different])
-        parts = tuple(Part(part_place(folder, part), (0,), rows) for part, (rows, _) in enumerate(files))
+        parts = tuple(FilePart(part_place(folder, part), (0,), rows) for part, (rows, _) in enumerate(files))
         return Source(parts, tuple(schema.names), (), None)
 
 

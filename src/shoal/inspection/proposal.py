@@ -27,7 +27,7 @@ from shoal.inspection.column_roles import (
 from shoal.kinds.category import MOST_VALUES
 from shoal.kinds.column import Cells
 from shoal.kinds.date import Date, find_format, fits
-from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
+from shoal.kinds.kind_registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data

@@ -8,7 +8,7 @@ from dataclasses import Field
 from typing import Any
 
 from shoal.algorithms.registry import ALL_METHODS
-from shoal.kinds.registry import as_option
+from shoal.kinds.kind_registry import as_option
 from shoal.masking.request import not_recorded, parameters
 
 __all__ = ["as_call", "as_command"]

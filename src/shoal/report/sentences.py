@@ -9,7 +9,7 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.core.dominance import is_published
 from shoal.core.phrases import agreeing, count
-from shoal.kinds.registry import KINDS, TIMES
+from shoal.kinds.kind_registry import KINDS, TIMES
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.withheld_figures import lost_share

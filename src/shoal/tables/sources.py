@@ -29,7 +29,7 @@ PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
 __all__ = [
-    "Part",
+    "FilePart",
     "Source",
     "check_same_columns",
     "column_types",
@@ -42,7 +42,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Row groups of a Parquet file that are read together."""
 
     path: Place
@@ -65,7 +65,7 @@ class Part:
 class Source:
     """A table in parts; if it was CSV, all its columns are text and the dialect says how it was written."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     names: tuple[str, ...]
     numeric: tuple[str, ...]
     dialect: Dialect | None
@@ -170,7 +170,7 @@ def open_source(
 
 
 def _numeric_names(
-    parts: Sequence[Part], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
+    parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
 ) -> tuple[str, ...]:
     """Return the columns that hold numbers in their first records, or in the first part in which they hold anything."""
     types: dict[str, str | None] = dict.fromkeys(names)
@@ -194,7 +194,7 @@ def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: A
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
 
 
-def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
+def parquet_source(parts: tuple[FilePart, ...], schema: Any, run: Run) -> Source:
     """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
     kinds = column_types(schema)
     indexes = stored_indexes(schema.names)
@@ -209,12 +209,12 @@ def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
     return Source(parts, tuple(schema.names), numeric, None, timed, by_column)
 
 
-def part_levels(part: Part, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
+def part_levels(part: FilePart, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
     """Return the values of ordered categories, which a file stores with its records, as they appear."""
     return open_table(part.read(ordered)).ordered_levels()
 
 
-def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[Part]:
+def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[FilePart]:
     """Put row groups together to parts of at most so many records and bytes; a row group is never divided.
 
     Examples
@@ -226,12 +226,12 @@ def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: in
     records = stored = 0
     for group, (count, weight) in enumerate(groups):
         if held and (records + count > rows or stored + weight > size):
-            yield Part(path, tuple(held), records)
+            yield FilePart(path, tuple(held), records)
             held, records, stored = [], 0, 0
         held.append(group)
         records, stored = records + count, stored + weight
     if records:
-        yield Part(path, tuple(held), records)
+        yield FilePart(path, tuple(held), records)
 
 
 def column_types(schema: Any) -> pl.Schema:
@@ -242,8 +242,8 @@ def column_types(schema: Any) -> pl.Schema:
     return from_arrow(pa.Table.from_batches([], schema=schema.remove_metadata())).schema
 
 
-def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:
-    parts: list[Part] = []
+def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[FilePart, ...]:
+    parts: list[FilePart] = []
     tasks: list[tuple[Path, int, Path, int]] = []
     places: list[int] = []
     for path in paths:
@@ -251,7 +251,7 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
         total = 0
         for group, (count, _) in enumerate(describe_parquet(path)[1]):
             if groups and total + count > rows:
-                parts.append(Part(path, tuple(groups), total))
+                parts.append(FilePart(path, tuple(groups), total))
                 groups, total = [], 0
             if count > 2 * rows:
                 # A row group too large for the memory limit is read in a stream once, and kept in smaller ones.
@@ -261,18 +261,18 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
             groups.append(group)
             total += count
         if total:
-            parts.append(Part(path, tuple(groups), total))
+            parts.append(FilePart(path, tuple(groups), total))
     for place, smaller in reversed(list(zip(places, run(restage_group, tasks), strict=True))):
         parts[place:place] = smaller
     return tuple(parts)
 
 
-def restage_group(path: Path, group: int, target: Path, rows: int) -> list[Part]:
+def restage_group(path: Path, group: int, target: Path, rows: int) -> list[FilePart]:
     """Write a row group of a Parquet file to a file of smaller ones."""
     return _restage(read_batches(path, group, rows), target, rows)
 
 
-def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[Part]:
+def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[FilePart]:
     """Write a CSV file, all its columns as text, to a Parquet file."""
     import pyarrow as pa
     from pyarrow import csv
@@ -295,12 +295,12 @@ def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, r
         ) from None
 
 
-def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
+def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[FilePart]:
     """Write a stream of batches to one Parquet file, in row groups of about `rows` records."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     held: list[Any] = []
     writer: Any = None
     try:
@@ -318,6 +318,6 @@ def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
     return parts
 
 
-def _flush(writer: Any, table: Any, path: Path, group: int) -> Part:
+def _flush(writer: Any, table: Any, path: Path, group: int) -> FilePart:
     writer.write_table(table, row_group_size=len(table))
-    return Part(path, (group,), len(table))
+    return FilePart(path, (group,), len(table))
