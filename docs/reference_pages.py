@@ -9,7 +9,7 @@ import typer
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
 from shoal.core.parameters import help_of, parameters_of
-from shoal.kinds.registry import KINDS
+from shoal.kinds.kind_registry import KINDS
 from shoal.masking.request import MaskRequest
 
 __all__ = ["command_page", "commands", "method_page", "parameter_page"]

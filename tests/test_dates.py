@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 import shoal
 from shoal.core.errors import InputError
 from shoal.kinds.date import find_format
-from shoal.kinds.registry import read_kind
+from shoal.kinds.kind_registry import read_kind
 from shoal.kinds.time_scale import make_scale, span_of
 
 pytestmark = [

@@ -20,7 +20,7 @@ from shoal.inspection.column_roles import (
     repeats_like_unit,
 )
 from shoal.kinds.column import Cells, Column
-from shoal.kinds.registry import kind_of_cells
+from shoal.kinds.kind_registry import kind_of_cells
 from shoal.tables.identifiers import looks_like_identifier
 
 WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeiou" for c in "klmnp"]  # a hundred short words

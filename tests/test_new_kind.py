@@ -14,7 +14,7 @@ import shoal
 from shoal.cli.options import values_of, with_parameters
 from shoal.core.measures import centroids
 from shoal.kinds.kind import Coding, Kind
-from shoal.kinds.registry import KINDS, KindEntry, from_options
+from shoal.kinds.kind_registry import KINDS, KindEntry, from_options
 from shoal.masking.request import MaskRequest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))

@@ -10,8 +10,8 @@ from conftest import command
 
 import shoal
 from shoal.core.errors import InputError
+from shoal.kinds.kind_registry import KINDS, read_kind, read_kinds
 from shoal.kinds.place import RADIUS, Place, distances, frame_at, unit_vectors
-from shoal.kinds.registry import KINDS, read_kind, read_kinds
 
 KIND = {("lat", "lon"): Place()}
 FIGURES = re.compile(r"by (?:at most )?([\d.,]+) (k?)m")

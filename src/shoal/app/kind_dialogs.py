@@ -12,7 +12,7 @@ import shoal
 from shoal.app.tab import Tab
 from shoal.app.texts import typed_path
 from shoal.app.widgets import Entry, Select, actions, button, dialog_over, field, hint, row, text, upload
-from shoal.kinds.registry import KINDS, word_of_plain
+from shoal.kinds.kind_registry import KINDS, word_of_plain
 
 __all__ = ["current_kind", "edit_kind", "kinds_for", "without_kind"]
 

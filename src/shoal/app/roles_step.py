@@ -14,7 +14,7 @@ from shoal.app.settings import ROLES
 from shoal.app.tab import Tab
 from shoal.app.texts import help_of
 from shoal.app.widgets import Entry, Select, button, card, fact, heading, hint, row, text
-from shoal.kinds.registry import KINDS
+from shoal.kinds.kind_registry import KINDS
 
 __all__ = ["show"]
 

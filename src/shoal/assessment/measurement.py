@@ -27,7 +27,7 @@ from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
-from shoal.kinds.registry import read_kinds
+from shoal.kinds.kind_registry import read_kinds
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.tables.columns import Name

@@ -17,7 +17,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from shoal.core.errors import InputError
 from shoal.core.messages import Reference
 from shoal.core.parameters import COLUMNS, PANELS, parameters_of
-from shoal.kinds.registry import KINDS, from_options
+from shoal.kinds.kind_registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
 __all__ = [

@@ -32,7 +32,7 @@ from shoal.tables.columns import Name
 from shoal.tables.csv_table import CsvTable, Dialect
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
-from shoal.tables.sources import Part
+from shoal.tables.sources import FilePart
 from shoal.tables.table import Table
 
 __all__ = [
@@ -396,7 +396,7 @@ def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None,
 
 def _read(part: Any, columns: Sequence[str]) -> Any:
     """Return a part as it is, or some columns of one that is read now."""
-    return part.read(list(columns)) if isinstance(part, Part) else part
+    return part.read(list(columns)) if isinstance(part, FilePart) else part
 
 
 def _open(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:

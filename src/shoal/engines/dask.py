@@ -43,9 +43,9 @@ from shoal.engines.records import Arrays, Regrouping, Schema
 from shoal.tables.addresses import Place, as_place, find_places, suffix_of
 from shoal.tables.columns import Codes
 from shoal.tables.files import CSV, check_data_set, is_dask
-from shoal.tables.formats.arrow_files import PARQUET
+from shoal.tables.formats.arrow_files import PARQUET, describe_parquet
 from shoal.tables.outputs import folder_beside
-from shoal.tables.sources import Source, find_paths, open_source, read_schema
+from shoal.tables.sources import Source, find_paths, open_source
 
 with suppress(ImportError):  # without Dask, `_connected` tells what to install
     # When a worker is sent its first task, not within one: Python gives a thread half of a library that another thread
@@ -99,7 +99,7 @@ def open_dask(
                 raise InputError(f"File {data} has no records. Mask a table with at least k.")
         else:
             if isinstance(places[0], Path):
-                read_schema(places[0])
+                describe_parquet(places[0])
             source = read_files(places, RECORDS)
         yield ClusterRecords(DaskPlatform(), FileParts(source), {"engine": "dask"})
 

@@ -19,12 +19,13 @@ from shoal.core.types import Name
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
 from shoal.tables.csv_table import Dialect
+from shoal.tables.formats.arrow_files import describe_parquet
 from shoal.tables.formats.data_sets import cast_part, one_schema, part_place, write_part
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
 from shoal.tables.formats.metadata import without_metadata
 from shoal.tables.outputs import moved_together
-from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
+from shoal.tables.sources import FilePart, Source, check_same_columns, parquet_source, parts_of
 from shoal.tables.table import NO_INDEX, check_names
 
 __all__ = ["FileParts", "FrameParts", "dask_refusals", "read_files", "release_parts", "write_parts"]
@@ -185,7 +186,7 @@ def write_parts(dask: Any, tables: Sequence[Any], target: Place, plain: Sequence
         schema = one_schema((each for _, each in files), f"Output {folder}")
         different = [part for part, (_, each) in enumerate(files) if not each.equals(schema)]
         dask.compute(*[dask.delayed(cast_part)(folder, part, schema, plain) for part in different])
-        parts = tuple(Part(part_place(folder, part), (0,), rows) for part, (rows, _) in enumerate(files))
+        parts = tuple(FilePart(part_place(folder, part), (0,), rows) for part, (rows, _) in enumerate(files))
         return Source(parts, tuple(schema.names), (), None)
 
 

@@ -65,6 +65,7 @@ def is_code(name: Name, cells: Cells) -> bool:
 
     Examples
     --------
+    >>> import polars as pl
     >>> [is_code(name, Cells.of(pl.Series([1, 2, 2] * 10))) for name in ("sex", "rooms")]
     [True, False]
     """
@@ -80,6 +81,7 @@ def missing_codes(cells: Cells) -> dict[int | str, int]:
 
     Examples
     --------
+    >>> import polars as pl
     >>> missing_codes(Cells.of(pl.Series([18, 30, 44, 999, -9, 52, 999, -9, 999, -9])))
     {-9: 3, 999: 3}
     >>> missing_codes(Cells.of(pl.Series(["smith", "?", "baker", "?"])))
@@ -108,6 +110,7 @@ def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
 
     Examples
     --------
+    >>> import polars as pl
     >>> bodies, counts = Cells.of(pl.Series([61.5, 80.0, 72.5])), Cells.of(pl.Series([900.5, 12_000.0, 3.5]))
     >>> is_weight("sampling_weight", bodies), is_weight("weight", bodies), is_weight("weight", counts)
     (True, False, True)

@@ -27,7 +27,7 @@ from shoal.inspection.column_roles import (
 from shoal.kinds.category import MOST_VALUES
 from shoal.kinds.column import Cells
 from shoal.kinds.date import Date, find_format, fits
-from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
+from shoal.kinds.kind_registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
 from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
@@ -193,21 +193,21 @@ def inspect(
         if column.dtype == pl.String
     }
     # Without words for missing, text may hold numbers.
-    listed = {name: list(found) for name, found in words.items()}
-    series = View(table.coded(listed)).columns()
+    word_codes = {name: list(counts) for name, counts in words.items()}
+    series = View(table.coded(word_codes)).columns()
     cells = {name: Cells.of(column) for name, column in series.items()}
-    codes = {name: words.get(name, {}) | missing_codes(found) for name, found in cells.items()}
+    codes = {name: words.get(name, {}) | missing_codes(present) for name, present in cells.items()}
     persons = any(map(is_of_person, series))
-    looked = [_look(name, cells[name], codes[name], table.scale(name), persons=persons) for name in series]
-    dates = _dates(looked, series)
-    looked = [_with_format(column, series[column.name], dates.get(column.name)) for column in looked]
-    found = Inspection(tuple(_with_strata(looked, series, k)), whole.rows, 0, 0, "")
-    found = _counted(found, View(whole.coded(listed)), sampled=table is not whole)
-    coded = table.coded({name: list(listed_codes) for name, listed_codes in codes.items() if listed_codes})
-    parameters = _parameters(found, coded, series, cells, codes, dates, request)
+    columns = [_look(name, cells[name], codes[name], table.scale(name), persons=persons) for name in series]
+    dates = _dates(columns, series)
+    columns = [_with_format(column, series[column.name], dates.get(column.name)) for column in columns]
+    inspection = Inspection(tuple(_with_strata(columns, series, k)), whole.rows, 0, 0, "")
+    inspection = _counted(inspection, View(whole.coded(word_codes)), sampled=table is not whole)
+    coded = table.coded({name: list(counts) for name, counts in codes.items() if counts})
+    parameters = _parameters(inspection, coded, series, cells, codes, dates, request)
     return replace(
-        found,
-        columns=tuple(_with_drop(column, parameters) for column in found.columns),
+        inspection,
+        columns=tuple(_with_drop(column, parameters) for column in inspection.columns),
         command=_command(parameters, data) if parameters["columns"] else "",
         asked=parameters,
     )
@@ -412,7 +412,7 @@ def _with_drop(column: InspectedColumn, parameters: Mapping[str, Any]) -> Inspec
 
 
 def _parameters(
-    found: Inspection,
+    inspection: Inspection,
     table: Table,
     series: Mapping[Name, pl.Series],
     cells: Mapping[Name, Cells],
@@ -422,9 +422,9 @@ def _parameters(
 ) -> dict[str, Any]:
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
     # Codes may be numbers, or text such as 007 that masking would read as numbers.
-    coded = [c.name for c in found.columns if c.kind == "nominal" and _numbered(series[c.name], cells[c.name])]
-    masked, strata = _maskable(found.columns, table, coded, dates), found.named("stratum")
-    unit, weights = _unit(found.columns, series), next(iter(found.named("weight")), None)
+    coded = [c.name for c in inspection.columns if c.kind == "nominal" and _numbered(series[c.name], cells[c.name])]
+    masked, strata = _maskable(inspection.columns, table, coded, dates), inspection.named("stratum")
+    unit, weights = _unit(inspection.columns, series), next(iter(inspection.named("weight")), None)
     absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
     missing = small = "error"
     if any(column.any() for column in absent):
@@ -433,19 +433,19 @@ def _parameters(
         missing, small = "group", "error" if fewest >= request.k else "suppress"
     together = [entry.load().recognise_together({name: cells[name] for name in masked}) for entry in KINDS.values()]
     kinds = dict.fromkeys(coded, "nominal") | {name: kind.plain() for name, kind in dates.items()}
-    kinds |= {name: kind.plain() for found in together for name, kind in found.items()}
+    kinds |= {name: kind.plain() for kind_of in together for name, kind in kind_of.items()}
     return {
         "k": request.k,
         "columns": masked,
         "by": strata or None,
         "unit": unit,
-        "confidential": found.named("confidential") or None,
+        "confidential": inspection.named("confidential") or None,
         "weights": weights,
         "missing": missing,
         "small": small,
-        "zeros": _kept_zeros(found, masked, series, cells, request.k) or None,
+        "zeros": _kept_zeros(inspection, masked, series, cells, request.k) or None,
         "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
-        "identifiers": _dropped(found.columns, masked, unit, weights) or None,
+        "identifiers": _dropped(inspection.columns, masked, unit, weights) or None,
         "kinds": {name: kind for name, kind in kinds.items() if name in masked} or None,
         **request.csv,
         "options": {},

@@ -119,7 +119,7 @@ class Kind:
     A kind never sees a table: `Table.cells_of` hands it numbers, categories or moments with their span, by column.
     """
 
-    word: str = "number"  # its name in a summary, a manifest and `shoal.kinds.registry`
+    word: str = "number"  # its name in a summary, a manifest and `shoal.kinds.kind_registry`
     holds: ClassVar[str] = "numbers"  # for messages
     represented_by: ClassVar[str] = ""  # what is released for a group; empty for the aggregate that was chosen
     numeric: ClassVar[bool] = True  # whether the cells are stored, counted and read back as numbers

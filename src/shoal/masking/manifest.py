@@ -21,7 +21,7 @@ from shoal.algorithms.registry import ALL_METHODS, find
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.messages import parameter, setting
 from shoal.core.version import __version__
-from shoal.kinds.registry import KINDS, as_option
+from shoal.kinds.kind_registry import KINDS, as_option
 from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.tables.files import sha256
 from shoal.tables.outputs import written_beside, written_path

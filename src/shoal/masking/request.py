@@ -439,7 +439,7 @@ class MaskRequest(metaclass=_RequestType):
     def __post_init__(self) -> None:
         check_size(self.k)
         if self.kinds is not None:
-            from shoal.kinds.registry import read_kinds
+            from shoal.kinds.kind_registry import read_kinds
 
             if not isinstance(self.kinds, Mapping):
                 raise InputError(

@@ -8,7 +8,7 @@ from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.core.messages import agreeing, count
-from shoal.kinds.registry import KINDS, TIMES
+from shoal.kinds.kind_registry import KINDS, TIMES
 from shoal.masking.release import Release
 from shoal.promises.dominance import is_published
 from shoal.report import sections

@@ -20,8 +20,8 @@ from shoal.tables.csv_table import CsvTable, Dialect
 from shoal.tables.formats.arrow_files import (
     ARROW,
     PARQUET,
+    describe_parquet,
     first_record_bytes,
-    number_of_records,
     read_arrow,
     read_parquet,
     write_arrow,
@@ -133,7 +133,8 @@ def stored_bytes(paths: Sequence[Path]) -> int:
     """Estimate what masking the table in memory takes, with all copies that are held at a time."""
     if paths[0].suffix.lower() in CSV:
         return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
-    return int(sum(HELD * first_record_bytes(path, 1)[0] * number_of_records(path) for path in paths))
+    records = {path: sum(rows for rows, _ in describe_parquet(path)[1]) for path in paths}
+    return int(sum(HELD * first_record_bytes(path, 1)[0] * rows for path, rows in records.items()))
 
 
 def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: str | None) -> Table:

@@ -15,7 +15,7 @@ import polars as pl
 
 from shoal.core.types import Name
 from shoal.kinds.column import MOST, Cells, Column
-from shoal.kinds.registry import kind_of_cells
+from shoal.kinds.kind_registry import kind_of_cells
 
 __all__ = [
     "FEW",

@@ -19,32 +19,37 @@ from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.columns import Codes, Name, named_cells
 from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
 from shoal.tables.files import CSV
-from shoal.tables.formats.arrow_files import PARQUET, first_record_bytes, open_parquet, read_batches, validated
+from shoal.tables.formats.arrow_files import (
+    PARQUET,
+    describe_parquet,
+    first_record_bytes,
+    open_parquet,
+    read_batches,
+    validated,
+)
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
-from shoal.tables.table import Table, check_names, stored_indexes
+from shoal.tables.table import Table, stored_indexes
 
 PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
 __all__ = [
-    "Part",
+    "FilePart",
     "Source",
     "check_same_columns",
     "column_types",
-    "describe_parquet",
     "find_paths",
     "open_source",
     "parquet_source",
     "parts_of",
-    "read_schema",
     "record_bytes",
 ]
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Row groups of a Parquet file that are read together."""
 
     path: Place
@@ -67,7 +72,7 @@ class Part:
 class Source:
     """A table in parts; if it was CSV, all its columns are text and the dialect says how it was written."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     names: tuple[str, ...]
     numeric: tuple[str, ...]
     dialect: Dialect | None
@@ -125,12 +130,8 @@ def record_bytes(path: Path) -> list[float]:
         size = path.stat().st_size
         with path.open("rb") as file:
             return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
-    metadata = _metadata(path)
-    stated = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return [
-        *(float(group.total_byte_size / max(1, group.num_rows)) for group in stated),
-        *first_record_bytes(path, PLACES),
-    ]
+    _, groups = describe_parquet(path)
+    return [*(size / max(1, records) for records, size in groups), *first_record_bytes(path, PLACES)]
 
 
 def _line_bytes(file: BinaryIO, start: int) -> float:
@@ -170,13 +171,13 @@ def open_source(
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
         return Source(parts, names, _numeric_names(parts, names, dialect, wanted, codes or {}), dialect)
-    schema = read_schema(paths[0])
-    check_same_columns(paths, (read_schema(path) for path in paths[1:]), schema)
+    schema = describe_parquet(paths[0])[0]
+    check_same_columns(paths, (describe_parquet(path)[0] for path in paths[1:]), schema)
     return parquet_source(_parquet_parts(paths, folder, rows, run), schema, starmap)
 
 
 def _numeric_names(
-    parts: Sequence[Part], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
+    parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
 ) -> tuple[str, ...]:
     """Return the columns that hold numbers in their first records, or in the first part in which they hold anything."""
     types: dict[str, str | None] = dict.fromkeys(names)
@@ -200,7 +201,7 @@ def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: A
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
 
 
-def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
+def parquet_source(parts: tuple[FilePart, ...], schema: Any, run: Run) -> Source:
     """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
     kinds = column_types(schema)
     indexes = stored_indexes(schema.names)
@@ -215,21 +216,12 @@ def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
     return Source(parts, tuple(schema.names), numeric, None, timed, by_column)
 
 
-def part_levels(part: Part, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
+def part_levels(part: FilePart, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
     """Return the values of ordered categories, which a file stores with its records, as they appear."""
     return open_table(part.read(ordered)).ordered_levels()
 
 
-def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
-    """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
-    with open_parquet(path) as file:
-        schema, metadata = file.schema_arrow, file.metadata
-    check_names(schema.names)
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return schema, [(group.num_rows, group.total_byte_size) for group in groups]
-
-
-def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[Part]:
+def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[FilePart]:
     """Put row groups together to parts of at most so many records and bytes; a row group is never divided.
 
     Examples
@@ -241,27 +233,12 @@ def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: in
     records = stored = 0
     for group, (count, weight) in enumerate(groups):
         if held and (records + count > rows or stored + weight > size):
-            yield Part(path, tuple(held), records)
+            yield FilePart(path, tuple(held), records)
             held, records, stored = [], 0, 0
         held.append(group)
         records, stored = records + count, stored + weight
     if records:
-        yield Part(path, tuple(held), records)
-
-
-def read_schema(path: Path) -> Any:
-    """Return the columns of a Parquet file, or refuse it by name."""
-    with open_parquet(path) as file:
-        schema = file.schema_arrow
-    check_names(schema.names)
-    return schema
-
-
-def _metadata(path: Path) -> Any:
-    """Return what a Parquet file says of its row groups."""
-    read_schema(path)
-    with open_parquet(path) as file:
-        return file.metadata
+        yield FilePart(path, tuple(held), records)
 
 
 def column_types(schema: Any) -> pl.Schema:
@@ -272,18 +249,16 @@ def column_types(schema: Any) -> pl.Schema:
     return from_arrow(pa.Table.from_batches([], schema=schema.remove_metadata())).schema
 
 
-def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:
-    parts: list[Part] = []
+def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[FilePart, ...]:
+    parts: list[FilePart] = []
     tasks: list[tuple[Path, int, Path, int]] = []
     places: list[int] = []
     for path in paths:
-        metadata = _metadata(path)
         groups: list[int] = []
         total = 0
-        for group in range(metadata.num_row_groups):
-            count = metadata.row_group(group).num_rows
+        for group, (count, _) in enumerate(describe_parquet(path)[1]):
             if groups and total + count > rows:
-                parts.append(Part(path, tuple(groups), total))
+                parts.append(FilePart(path, tuple(groups), total))
                 groups, total = [], 0
             if count > 2 * rows:
                 # A row group too large for the memory limit is read in a stream once, and kept in smaller ones.
@@ -293,18 +268,18 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
             groups.append(group)
             total += count
         if total:
-            parts.append(Part(path, tuple(groups), total))
+            parts.append(FilePart(path, tuple(groups), total))
     for place, smaller in reversed(list(zip(places, run(restage_group, tasks), strict=True))):
         parts[place:place] = smaller
     return tuple(parts)
 
 
-def restage_group(path: Path, group: int, target: Path, rows: int) -> list[Part]:
+def restage_group(path: Path, group: int, target: Path, rows: int) -> list[FilePart]:
     """Write a row group of a Parquet file to a file of smaller ones."""
     return _restage(read_batches(path, group, rows), target, rows)
 
 
-def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[Part]:
+def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[FilePart]:
     """Write a CSV file, all its columns as text, to a Parquet file."""
     import pyarrow as pa
     from pyarrow import csv
@@ -327,12 +302,12 @@ def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, r
         ) from None
 
 
-def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
+def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[FilePart]:
     """Write a stream of batches to one Parquet file, in row groups of about `rows` records."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     held: list[Any] = []
     writer: Any = None
     try:
@@ -350,6 +325,6 @@ def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
     return parts
 
 
-def _flush(writer: Any, table: Any, path: Path, group: int) -> Part:
+def _flush(writer: Any, table: Any, path: Path, group: int) -> FilePart:
     writer.write_table(table, row_group_size=len(table))
-    return Part(path, (group,), len(table))
+    return FilePart(path, (group,), len(table))

@@ -12,13 +12,14 @@ from shoal.core.errors import FileError, ShoalError
 from shoal.tables.addresses import Place, open_place, suffix_of
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.metadata import without_metadata
+from shoal.tables.table import check_names
 
 __all__ = [
     "ARROW",
     "PARQUET",
+    "describe_parquet",
     "first_record_bytes",
     "naming_file",
-    "number_of_records",
     "open_parquet",
     "read_arrow",
     "read_batches",
@@ -108,10 +109,13 @@ def first_record_bytes(path: Path, places: int) -> list[float]:
     return sizes or [0.0]
 
 
-def number_of_records(path: Path) -> int:
-    """Return the number of records that a Parquet file states."""
+def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
+    """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
     with open_parquet(path) as file:
-        return int(file.metadata.num_rows)
+        schema, metadata = file.schema_arrow, file.metadata
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    check_names(schema.names)
+    return schema, [(group.num_rows, group.total_byte_size) for group in groups]
 
 
 def read_arrow(path: Path) -> Any:
