@@ -173,7 +173,7 @@ class Method:
         return None if self.steps_option is None else options.get(self.steps_option)
 
     def repeatable(self, options: Mapping[str, Any]) -> bool:
-        """Say whether shoal can repeat a run with these options (and the same seed) to the byte on any machine.
+        """Return whether shoal can repeat a run with these options (and the same seed) to the byte on any machine.
 
         Examples
         --------

@@ -340,7 +340,7 @@ def options_for(
 
 
 def methods() -> Listing:
-    """Return the registry, one row a method, as a table that prints itself.
+    """Return the registry, one row per method, as a table that prints itself.
 
     Examples
     --------

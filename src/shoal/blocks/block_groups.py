@@ -85,7 +85,7 @@ def group_cells(
     state: State,
     shared: Sequence[Mapping[str, Any]] = (),
 ) -> Outcome:
-    """Let a method group the records of every cell on its own, and number the groups through.
+    """Let a method group the records of every cell on its own; number the groups of all cells.
 
     `cells` are records and the columns that they do not miss; `shared` are options of each cell that serve many runs.
     """
@@ -125,7 +125,7 @@ def group_cells(
 
 
 def _merged(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]]) -> Outcome:
-    """Tell of all cells together what was found of each; the labels are the caller's to set."""
+    """Return one outcome for all cells; the caller sets its labels."""
     if len(outcomes) == 1:
         return outcomes[0]
     bounds = [outcome.bound for outcome in outcomes if outcome.bound is not None]

@@ -238,7 +238,7 @@ def _check_strata(records: Floats, k: int, certificates: Certificates, max_visit
 
 
 def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> str:
-    """Say why the cases prove nothing; empty if what they prove has to be counted."""
+    """Return why the cases prove nothing; empty if what they prove has to be counted."""
     if claimed != k:
         return f"the certificate is for k={claimed}, not k={k}"
     finite = all(np.isfinite(case.duals).all() and np.isfinite(case.cuts.price).all() for case in cases)
@@ -256,7 +256,7 @@ def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> st
 
 
 def _cover(paths: list[tuple[Decision, ...]]) -> bool:
-    """Tell whether every partition agrees with all decisions of some path: pair by pair, both cases must be there.
+    """Return whether every partition agrees with all decisions of some path: pair by pair, both cases must be there.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleD
 
 
 def _wrong_cuts(cuts: Cuts, decided: Ints, n: int) -> str:
-    """Say what is wrong with the cuts: only positive weights of distinct records make inequalities that always hold."""
+    """Return what is wrong with the cuts: they always hold if positive weights are on distinct records."""
     if (np.delete(cuts.price, decided) < 0).any():
         return "the price of a cut is negative"
     if (cuts.part < 1).any() or (cuts.denominator < 1).any():

@@ -21,7 +21,7 @@ from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
 from shoal.algorithms.optimize.relaxation_rounding import round_groups
 from shoal.algorithms.two_swap import improve, start_labels
-from shoal.core.measures import canonical_labels, group_sizes, information_loss, number_through, sse
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, number_through, partition_of, sse
 from shoal.core.progress import DONE, STOP, fresh_state, within
 from shoal.core.types import Floats, Ints, State
 
@@ -132,9 +132,9 @@ def _solve_all(
 
 def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
     """Solve one subset. As in the paper, the groups of Step 3 are not used: other groups may do better."""
-    start = canonical_labels(mdav(X, k, state=fresh_state()))
+    start = partition_of(X, mdav(X, k, state=fresh_state()))
     if len(X) < 2 * k:
-        return start
+        return start.labels
     with within(state, seconds, 0) as limited:
 
         def polish(columns: GroupColumns, x: Floats) -> Ints | None:

@@ -31,7 +31,7 @@ from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.pricing import enumerate_groups
 from shoal.algorithms.optimize.relaxation_rounding import improve_near
 from shoal.algorithms.optimize.set_partitioning import improve
-from shoal.core.measures import partition_of, sse
+from shoal.core.measures import Partition
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Bools, Floats, Ints, State
 
@@ -47,7 +47,7 @@ _LISTED = 400_000
 _CASES, _MANY_CASES = 60, 5000
 # A case is ended by an integer programme of this number of columns for each record at most, and this number of nodes.
 _FEW, _NODES = 2, 3
-# Where a partition and a solution of the relaxation differ, so many records are grouped anew; eagerly any number.
+# Where a partition and a solution of the relaxation differ, so many records are grouped again; eagerly any number.
 _NEAR, _NODES_NEAR = 150, 20
 # Prefixes that the list of a case may cost.
 _PREFIXES = 1_000_000
@@ -63,7 +63,7 @@ class Incumbent:
 
     X: Floats
     k: int
-    labels: Ints
+    partition: Partition
     state: State
 
 
@@ -80,7 +80,7 @@ class ProofResult:
 
 
 def _generation(incumbent: Incumbent, candidates: list[Ints], limits: GenerationLimits) -> ColumnGeneration:
-    partition = partition_of(incumbent.X, incumbent.labels)
+    partition = incumbent.partition
     columns = GroupColumns.of(incumbent.X, groups_in(partition.labels) + candidates)
     return ColumnGeneration(incumbent.X, incumbent.k, partition, columns, len(partition.sizes), incumbent.state, limits)
 
@@ -90,7 +90,7 @@ def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None,
 
     Without a time limit the integer programme is limited in nodes, so that the result is always the same.
     """
-    if sse(incumbent.X, incumbent.labels) == 0.0:
+    if incumbent.partition.loss == 0.0:
         return None
     later = _after(0.7, until)
     deadline = np.inf if later is None else later
@@ -134,9 +134,9 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
-    labels = incumbent.labels
+    labels = incumbent.partition.labels
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
-    if sse(incumbent.X, labels) == 0.0:
+    if incumbent.partition.loss == 0.0:
         return ProofResult(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
     max_visits = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
@@ -256,7 +256,7 @@ def _near(generation: ColumnGeneration, x: Floats, polish: Polish, until: float 
 
 
 def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
-    """Tell which groups hold both or neither of two records that are together, and not both of two that are apart."""
+    """Return which groups hold both or neither of two records that are together, and not both of two that are apart."""
     keeping = np.ones(len(columns), dtype=bool)
     for i, j, together in decisions if len(columns) else ():
         with_i, with_j = (np.logical_or.reduceat(columns.member == at, columns.start[:-1]) for at in (i, j))

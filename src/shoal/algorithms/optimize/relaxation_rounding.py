@@ -1,7 +1,7 @@
 """Rounding: from a fractional solution of the linear relaxation to a partition.
 
 The values of the groups of a record sum to one, so groups whose value is above one half do not overlap, but for the
-solver's errors. Those near one are kept, and the records of all others are grouped anew (`auto`). The relaxation of a
+solver's errors. Those near one are kept, and the records of all others are grouped again (`auto`). The relaxation of a
 large table is integral in most places if groups are small: of 20,000 records and k = 3 a third or fewer are left. What
 comes out may lose more than a partition that is known, but it is near to better ones: annealing from there, warm, finds
 them (`optimize.search`). O(n k) but for grouping the rest.

@@ -323,7 +323,7 @@ class _Search:
         return Budget(seconds, None if steps is None else max(0, steps - self.steps))
 
     def _incumbent(self) -> Incumbent:
-        return Incumbent(self.X, self.k, self.best.labels, self.state)
+        return Incumbent(self.X, self.k, self.best, self.state)
 
     def _take(self, labels: Ints | None) -> None:
         if labels is None:

@@ -22,7 +22,7 @@ from shoal.algorithms.optimize.set_partitioning import Regions, recombine_region
 from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.core.measures import canonical_labels, sse
+from shoal.core.measures import Partition, partition_of
 from shoal.core.progress import STOP, publish, within
 from shoal.core.types import Floats, Ints, State
 
@@ -77,32 +77,37 @@ def bound_from(
     the best bound so far is returned, with labels that are no worse and a certificate (`shoal.verify_bound`). The
     result does not depend on the threads. `table` are the records as `make_near` puts them, if that is done.
     """
-    rounds, upper = rounds or Rounds(), sse(X, labels)
+    rounds, partition = rounds or Rounds(), partition_of(X, labels)
     with within(state, seconds, 0) as limited:
-        run = _Proof(X, k, canonical_labels(labels), upper, Effort(limited, threads=threads), seconds)
-        if upper > 0.0 and run.begin(table):
+        run = _Proof(X, k, partition, Effort(limited, threads=threads), seconds)
+        if partition.loss > 0.0 and run.begin(table):
             run.relax(rounds)
             run.cut(rounds)
             run.improve(rounds)
     bound = min(run.bound, run.upper)
     if run.upper - bound <= _EQUAL * run.upper:
-        return ProofResult(run.labels, bound, "optimal", run.certificate(), run.facts())
+        return ProofResult(run.partition.labels, bound, "optimal", run.certificate(), run.facts())
     rounded = run.rounded(state) if rounds.turns else None
-    return ProofResult(run.labels, bound, "bounded", run.certificate(), run.facts(), rounded)
+    return ProofResult(run.partition.labels, bound, "bounded", run.certificate(), run.facts(), rounded)
 
 
 class _Proof:
     """The best bound so far, and what is needed to raise it."""
 
-    def __init__(self, X: Floats, k: int, labels: Ints, upper: float, effort: Effort, seconds: float | None) -> None:
-        self.X, self.k, self.labels, self.upper, self.effort = X, k, labels, upper, effort
+    def __init__(self, X: Floats, k: int, partition: Partition, effort: Effort, seconds: float | None) -> None:
+        self.X, self.k, self.partition, self.effort = X, k, partition, effort
         self.began, self.seconds = time.monotonic(), seconds
         self.duals, self.cuts, self.bound = np.zeros(len(X)), no_cuts(), 0.0
         # Groups of few records are listed in no time; of many, those that a small share violates come first.
         self.mix = len(_MIXES) - 1 if k <= _FEW_RECORDS else 0
 
+    @property
+    def upper(self) -> float:
+        """The SSE of the best partition."""
+        return self.partition.loss
+
     def over(self, ahead: float = 0.0) -> bool:
-        """Say whether to stop: asked to, less than so many seconds are left, or nothing is left to prove."""
+        """Return whether to stop: if asked to, if less than so many seconds are left, or nothing is left to prove."""
         done = self.upper - self.bound <= _EQUAL * self.upper
         late = self.seconds is not None and time.monotonic() + ahead >= self.began + self.seconds
         return bool(self.effort.state[STOP]) or late or done
@@ -146,7 +151,7 @@ class _Proof:
 
     def relax(self, rounds: Rounds) -> None:
         """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
-        generation = NearGeneration(self.table, self.k, self.labels[self.table.ids], self.effort)
+        generation = NearGeneration(self.table, self.k, self.partition.labels[self.table.ids], self.effort)
         self.generation = generation
         generation.relax(rounds.guesses, rounds.steps, self.over)
         self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))
@@ -177,17 +182,17 @@ class _Proof:
                 return
             labels = np.empty(len(self.X), dtype=np.int64)
             labels[ids] = recombine_regions(
-                self.table.rows, self.labels[ids], generation.columns, generation.rest(), _REGIONS, (9, turn),
+                self.table.rows, self.partition.labels[ids], generation.columns, generation.rest(), _REGIONS, (9, turn),
                 until=until, state=self.effort.state,
             )  # fmt: skip
-            value = sse(self.X, labels)
-            if value >= self.upper * (1 - 1e-6):
+            partition = partition_of(self.X, labels)
+            if partition.loss >= self.upper * (1 - 1e-6):
                 return
-            self.labels, self.upper = canonical_labels(labels), value
-            publish(self.effort.state, sse=value)
+            self.partition = partition
+            publish(self.effort.state, sse=partition.loss)
 
     def _whole(self) -> bool:
-        """Say whether groups were generated, of all records: copies that are not in the table are in no group of it."""
+        """Return whether groups of all records were generated: no group holds copies that are not in the table."""
         return hasattr(self, "generation") and len(self.generation) > 0 and len(self.table) == len(self.X)
 
     def rounded(self, state: State) -> Ints | None:
