@@ -224,15 +224,15 @@ def tree(pid: int, descendants: Callable[[int], Sequence[int]]) -> list[int]:
 
 
 def main() -> None:
+    from polars import read_parquet
+    from polars.testing import assert_frame_equal
+    from results import table  # takes --record from the command line
+
     parser = argparse.ArgumentParser()
     parser.add_argument("records", type=float, nargs="?", default=5e6)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     n = int(options.records)
-    from polars import read_parquet
-    from polars.testing import assert_frame_equal
-    from results import table
-
     figures: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
     with tempfile.TemporaryDirectory() as name:
         generate(n, Path(name) / "in.parquet")
@@ -249,7 +249,7 @@ def main() -> None:
                 shutil.rmtree(folder)
     medians = {way: {step: statistics.median(each) for step, each in steps.items()} for way, steps in figures.items()}
     head = "shuffle | start, s {:.2f} | partition, s {:.2f} | targets, s {:.2f} | merge, s {:.2f} | total, s {:.2f} | "
-    head += "of local {:.2f} | peak, MB {:.0f} | of local {:.2f}"
+    head += "ratio {:.2f} | peak, MB {:.0f} | peak ratio {:.2f}"
     title = f"Shuffle of {n:,} × 4 to {targets(n)} targets and back, medians of {options.runs} runs"
     with table("shuffle", title, head) as add:
         for way in WAYS:

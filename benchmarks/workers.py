@@ -220,13 +220,13 @@ def run(command: Sequence[str], folder: Path) -> dict[str, Any] | None:
 
 
 def main() -> None:
+    from large import generate
+    from results import table  # takes --record from the command line
+
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--records", type=float, default=1e6)
     given = parser.parse_args()
-    from large import generate
-    from results import table
-
     kinds = [kind for kind in KINDS if kind != "loky" or importlib.util.find_spec("loky")]
     if "loky" not in kinds:
         print("loky is omitted: it is not installed (pip install loky)")

@@ -320,7 +320,8 @@ def _tell(watcher: Watcher, work: Future[Any], state: State, total: int | None, 
 
 def _follow(work: Future[Any], state: State, total: int | None, title: Title) -> None:
     """Draw a progress bar until the work ends, if there is a terminal: rich takes a while to import."""
-    if not (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (terminal or os.environ.get("FORCE_COLOR")):
         _wait(work)
         return
     from rich.console import Console
