@@ -1,5 +1,6 @@
 """What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
 
+import os
 import subprocess
 import sys
 import time
@@ -270,6 +271,28 @@ def test_sessions_that_were_killed_are_removed_and_running_ones_stay(tmp_path):
     assert first.path.is_dir()
     for folder in (first, second):
         folder.remove()
+
+
+def test_the_address_can_be_opened_as_soon_as_it_is_printed(tmp_path):
+    pytest.importorskip("nicegui")
+    program = """
+import os, re, signal, socket
+from shoal.app.server import serve
+
+
+def tell(words):
+    port = int(re.search(r":(\\d+)/", words)[1])
+    socket.create_connection(("127.0.0.1", port)).close()
+    print("connected", flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+serve(None, browser=False, tell=tell)
+"""
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    assert "connected" in run.stdout
 
 
 def test_settings_are_kept_for_the_next_session_alone_without_values(work, tmp_path):

@@ -45,6 +45,7 @@ def serve(
     try:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
+            listening.listen()  # connections wait from now on: the address is printed before the server accepts any
             guard = Guard(None, listening.getsockname()[1])
             site = _Site(folder, table, wait)
             _run(guard, site, listening, lambda: _announce(guard.address, browser=browser, tell=tell))
@@ -126,8 +127,10 @@ class _Site:
                 tab.open(self._table)
         tab.client = client
         if tab.work.dark is None:
-            dark = await ui.run_javascript("matchMedia('(prefers-color-scheme: dark)').matches", timeout=10.0)
-            tab.work.dark = bool(dark)
+            tab.work.dark = False
+            with contextlib.suppress(TimeoutError):  # a browser that does not answer gets the light page
+                dark = await ui.run_javascript("matchMedia('(prefers-color-scheme: dark)').matches", timeout=10.0)
+                tab.work.dark = bool(dark)
         build(tab)
 
     def _take_closed(self, tab_id: str) -> Tab | None:
