@@ -71,7 +71,7 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
     ends = np.zeros(2, dtype=np.int64)
     _most_distant(X, ends, state)
     for end in ends:
-        _form(X, k, end, groups.first)
+        _form(X, k, int(end), groups.first)
     count = _list(X, groups)
     for at in range(count):
         if state[STOP]:
