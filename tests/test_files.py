@@ -2,6 +2,7 @@
 
 import csv
 import pickle
+import re
 import shlex
 import time
 from datetime import date, datetime, timedelta
@@ -259,6 +260,20 @@ def test_a_read_only_folder_is_refused_before_work(tmp_path, monkeypatch):
     monkeypatch.setattr("shoal.tables.files.os.access", lambda *_: False)
     with pytest.raises(FileError, match="read-only for you"):
         shoal.mask(tmp_path / "in.csv", 2, output=tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".dta", ".xpt"])
+def test_a_full_disk_is_not_blamed_on_the_table(suffix, tmp_path, monkeypatch):
+    pyreadstat = pytest.importorskip("pyreadstat")
+
+    def full(*_, **__):
+        raise pyreadstat.ReadstatError("Unable to write data")
+
+    monkeypatch.setattr(pyreadstat, "write_xport" if suffix == ".xpt" else f"write_{suffix[1:]}", full)
+    target = tmp_path / f"out{suffix}"
+    with pytest.raises(FileError, match=f"^Output {re.escape(str(target))} cannot be written: the disk may be full.$"):
+        shoal.mask(pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]}), 2, output=target)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, MemoryError, OSError(28, "No space left on device")])

@@ -234,6 +234,8 @@ def write_stat(table: Table, path: Path) -> None:
     try:
         getattr(library, WRITERS[suffix])(frame, path, **keywords)
     except (library.ReadstatError, library.PyreadstatError) as error:
+        if str(error) == "Unable to write data":  # the system refused to write: nothing is wrong with the table
+            raise OSError("the disk may be full") from None
         raise FileError(
             f"A file {suffix} cannot hold this table: {error}. Rename or drop the column, or write Parquet or CSV."
         ) from None
