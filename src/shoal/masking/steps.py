@@ -16,8 +16,7 @@ from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
 from shoal.kinds.coding import Coding
 from shoal.kinds.storage import Storage
-from shoal.masking.cells import Joined, Own
-from shoal.masking.plan import Spellings
+from shoal.masking.cells import Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.roles import Columns
 from shoal.models.distinct_units import record_counters
