@@ -6,6 +6,7 @@ A cell holds the records of a stratum that miss, and are zero in, the same colum
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from shoal.masking.confidential import Values
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
 from shoal.promises.distinct_units import units_in_cells
-from shoal.tables.columns import Name, TextNumbers
+from shoal.tables.columns import Code, Name, TextNumbers
 from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
 from shoal.tables.table import describe_stratum
 
@@ -32,6 +33,7 @@ __all__ = [
     "Moves",
     "Own",
     "PartStatistics",
+    "Spellings",
     "check_cells",
     "count_cells",
     "holders_of",
@@ -101,6 +103,21 @@ class Moves(NamedTuple):
 
 
 STAY = Moves({})
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """How cells are spelled in the release, where records must look alike."""
+
+    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
+    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+    joined: Joined | None = None
+
+    def without(self, names: Collection[Name]) -> Spellings:
+        """Return them with empty missing cells in some columns."""
+        codes = {name: code for name, code in self.codes.items() if name not in names}
+        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
 def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
@@ -25,10 +25,10 @@ from shoal.kinds.time_scale import Span
 from shoal.masking.aggregate import Rounding
 from shoal.masking.cells import (
     Cell,
-    Joined,
     Moves,
     Own,
     PartStatistics,
+    Spellings,
     check_cells,
     count_cells,
     number_cells,
@@ -46,7 +46,6 @@ from shoal.tables.files import CSV
 
 __all__ = [
     "Plan",
-    "Spellings",
     "check_engine",
     "check_records",
     "choose_rule",
@@ -55,21 +54,6 @@ __all__ = [
     "make_plan",
     "merged_limits",
 ]
-
-
-@dataclass(frozen=True)
-class Spellings:
-    """How cells are spelled in the release, where records must look alike."""
-
-    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
-    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
-    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
-    joined: Joined | None = None
-
-    def without(self, names: Collection[Name]) -> Spellings:
-        """Return them with empty missing cells in some columns."""
-        codes = {name: code for name, code in self.codes.items() if name not in names}
-        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,7 +35,7 @@ from shoal.tables.table import Table, number_rows
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
-    from shoal.masking.plan import Spellings
+    from shoal.masking.cells import Spellings
 
 __all__ = [
     "confidential_codes",
