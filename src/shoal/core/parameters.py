@@ -75,17 +75,20 @@ def described(
     return field(default=default, metadata=metadata)
 
 
-def described_by(members: Callable[[], Mapping[str, Field[Any]]]) -> Any:
-    """Describe a mapping whose entries are parameters themselves; `members` returns their descriptions."""
-    return field(default_factory=dict, metadata={"members": members})
+def described_by(registry: Mapping[str, Any]) -> Any:
+    """Describe a mapping whose entries are parameters themselves, each described by the `parameter` of its entry."""
+    return field(default_factory=dict, metadata={"registry": registry})
 
 
 def parameters_of(request: type) -> tuple[Field[Any], ...]:
     """Return the parameters of a request: its fields, with the entries of a mapping of parameters in its place."""
     parameters: list[Field[Any]] = []
     for item in fields(request):
-        members = item.metadata.get("members")
-        parameters += [item] if members is None else members().values()
+        for name, entry in item.metadata.get("registry", {}).items():
+            entry.parameter.name, entry.parameter.type = name, Any
+            parameters.append(entry.parameter)
+        if "registry" not in item.metadata:
+            parameters.append(item)
     return tuple(parameters)
 
 

@@ -27,7 +27,6 @@ __all__ = [
     "describe_promises",
     "plain_promise",
     "promise_parameter",
-    "promise_parameters",
     "promise_types",
     "read_promise",
     "write_promise",
@@ -79,13 +78,6 @@ PROMISES: dict[str, PromiseEntry] = {
         ),
     ),
 }
-
-
-def promise_parameters() -> dict[str, Field[Any]]:
-    """Return the descriptions of the parameters of all promises."""
-    for name, entry in PROMISES.items():
-        entry.parameter.name, entry.parameter.type = name, Any
-    return {name: entry.parameter for name, entry in PROMISES.items()}
 
 
 def promise_types() -> list[type[GroupPromise]]:
