@@ -91,8 +91,8 @@ def described(
     return field(default=default, metadata=metadata)
 
 
-def described_by(members: Callable[[], Mapping[str, Field[Any]]]) -> Any:
-    """Describe a mapping whose entries are parameters themselves; `members` returns their descriptions."""
+def described_by(members: Mapping[str, Any]) -> Any:
+    """Describe a mapping whose entries are parameters themselves: the attribute `parameter` of each of `members`."""
     return field(default_factory=dict, metadata={"members": members})
 
 
@@ -101,7 +101,7 @@ def parameters_of(request: type) -> tuple[Field[Any], ...]:
     parameters: list[Field[Any]] = []
     for item in fields(request):
         members = item.metadata.get("members")
-        parameters += [item] if members is None else members().values()
+        parameters += [item] if members is None else [member.parameter for member in members.values()]
     return tuple(parameters)
 
 

@@ -32,7 +32,7 @@ from shoal.core.parameters import (
 from shoal.core.parameters import CSV as CSV_FILES
 from shoal.core.parameters import PROMISES as PROTECTION
 from shoal.masking.request_rules import check_method, check_together
-from shoal.promises.promise_registry import PROMISES, plain_promise, promise_parameters, read_promise
+from shoal.promises.promise_registry import PROMISES, plain_promise, read_promise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,7 +179,7 @@ class MaskRequest(metaclass=_RequestType):
         typed=list,
         stored=(list, NoneType),
     )
-    promises: Mapping[str, Any] = described_by(promise_parameters)
+    promises: Mapping[str, Any] = described_by(PROMISES)
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = described(
         None,
         """Column of record weights: a group's value is then the weighted mean, so that weighted totals are kept.
