@@ -75,20 +75,17 @@ def described(
     return field(default=default, metadata=metadata)
 
 
-def described_by(registry: Mapping[str, Any]) -> Any:
-    """Describe a mapping whose entries are parameters themselves, each described by the `parameter` of its entry."""
-    return field(default_factory=dict, metadata={"registry": registry})
+def described_by(members: Mapping[str, Any]) -> Any:
+    """Describe a mapping whose entries are parameters themselves: the attribute `parameter` of each of `members`."""
+    return field(default_factory=dict, metadata={"members": members})
 
 
 def parameters_of(request: type) -> tuple[Field[Any], ...]:
     """Return the parameters of a request: its fields, with the entries of a mapping of parameters in its place."""
     parameters: list[Field[Any]] = []
     for item in fields(request):
-        for name, entry in item.metadata.get("registry", {}).items():
-            entry.parameter.name, entry.parameter.type = name, Any
-            parameters.append(entry.parameter)
-        if "registry" not in item.metadata:
-            parameters.append(item)
+        members = item.metadata.get("members")
+        parameters += [item] if members is None else [member.parameter for member in members.values()]
     return tuple(parameters)
 
 

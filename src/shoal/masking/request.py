@@ -33,12 +33,12 @@ from shoal.core.parameters import (
 from shoal.core.parameters import CSV as CSV_FILES
 from shoal.core.parameters import PROMISES as PROTECTION
 from shoal.masking.request_rules import check_method, check_together
-from shoal.promises.promise import GroupPromise
 from shoal.promises.promise_registry import PROMISES, plain_promise, read_promise
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from shoal.promises.promise import GroupPromise
     from shoal.tables.columns import Codes, Name
 
 __all__ = [

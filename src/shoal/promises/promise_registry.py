@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 
-def promise_parameter(text: str, *flags: str, label: str = "", python: str = "") -> Any:
+def promise_parameter(name: str, text: str, *flags: str, label: str = "", python: str = "") -> Any:
     """Describe the parameter of a promise: help, flags, label on the page, and help for those who write Python."""
-    return described(
-        None, text, *flags, panel=PANEL, label=label, python=python, stored=(str, dict, NoneType)
-    )  # fmt: skip
+    item = described(None, text, *flags, panel=PANEL, label=label, python=python, stored=(str, dict, NoneType))
+    item.name, item.type = name, Any
+    return item
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ PROMISES: dict[str, PromiseEntry] = {
     "diversity": PromiseEntry(
         "shoal.promises.diversity:Diversity",
         promise_parameter(
+            "diversity",
             f"""l-diversity of the columns in {parameter("confidential")}: at least this many distinct values per group.
             Also ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c), or ``COLUMN=3,COLUMN=entropy:2``
             per column.""",
@@ -69,6 +70,7 @@ PROMISES: dict[str, PromiseEntry] = {
     "closeness": PromiseEntry(
         "shoal.promises.closeness:Closeness",
         promise_parameter(
+            "closeness",
             f"""t-closeness of the columns in {parameter("confidential")}: the greatest earth mover's distance, from 0
             to 1, between the values of a group and those of the whole released table; by rank for numbers, dates and
             ordinal columns, total variation for others. Also ``COLUMN=0.2,COLUMN=0.3`` per column.""",
