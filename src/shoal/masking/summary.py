@@ -198,7 +198,7 @@ def _identifier_notes(request: MaskRequest, columns: Columns, reasons: Mapping[N
                 f"Column {name!r} looks like an identifier and is in the release: {reason}. Use "
                 f"{setting('identifiers', [name])} to drop it, or {setting('keep', [name])} to keep it on purpose."
             )
-            warnings.warn(warning, IdentifierWarning, stacklevel=5)
+            warnings.warn(warning, IdentifierWarning, stacklevel=6)
     return notes
 
 
@@ -218,7 +218,7 @@ def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequen
             subject = f"{agreeing(len(places), noun)} {listed(places)} {agreeing(len(places), *hold)}"
             note = f"{subject} that a spreadsheet would run as formulas ({FORMULAS})"
             remedy = f"{setting('escape_formulas', True)} to put an apostrophe before them"
-            warnings.warn(f"{note[0].upper()}{note[1:]}. Use {remedy}.", FormulaWarning, stacklevel=5)
+            warnings.warn(f"{note[0].upper()}{note[1:]}. Use {remedy}.", FormulaWarning, stacklevel=6)
             notes.append(f"{note}: use {remedy}")
     return notes
 
