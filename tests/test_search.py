@@ -202,7 +202,10 @@ def test_tiny_tables_reach_the_optimum(n, k, seed):
 
 @pytest.mark.parametrize("bound", [False, True])
 def test_no_step_is_taken_beyond_those_given_whatever_time_is_left(monkeypatch, bound):
-    monkeypatch.setattr(search_module, "prove", lambda start, *_: ProofResult(start.labels, 0.0, "bounded", None))
+    def prove_nothing(start, *_):
+        return ProofResult(start.partition.labels, 0.0, "bounded", None)
+
+    monkeypatch.setattr(search_module, "prove", prove_nothing)
     X = np.random.default_rng(3).normal(size=(60, 2))
     outcome = find_groups(X, 3, "search", steps=500, time_limit=1.0, seed=0, bound=bound)
     assert outcome.facts["steps"] <= 500
