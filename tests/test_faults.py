@@ -221,6 +221,29 @@ watch(work, None)
             process.kill()
 
 
+def test_a_second_interrupt_lets_work_remove_its_files():
+    code = """
+import time
+from shoal.core.progress import STOP, watch
+
+def work(state):
+    print("begun", flush=True)
+    while not state[STOP]:
+        time.sleep(0.01)
+    time.sleep(0.8)
+    print("removed", flush=True)
+
+watch(work, None)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout.readline() == b"begun\n"
+        time.sleep(0.3)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        assert process.stdout.read() == b"removed\n"
+
+
 @pytest.mark.parametrize("method", list(METHODS))
 def test_a_method_that_is_stopped_before_it_began_writes_nowhere_else(method, monkeypatch):
     """Records that were left over were once added to groups that did not exist, beyond the end of an array."""

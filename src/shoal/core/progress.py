@@ -47,6 +47,7 @@ __all__ = [
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 # What asks a run to end; a terminal that is closed is not known everywhere.
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+CLEANING_SECONDS = 2.0  # after a second interrupt
 T = TypeVar("T")
 Item = TypeVar("Item")
 
@@ -257,7 +258,11 @@ def watch(
         state[STOP] = 1
         if future.cancel():  # an interrupt before the work leaves none behind
             raise
-        _wait(future)
+        try:
+            _wait(future)
+        except KeyboardInterrupt:  # work that has seen the first removes its files; other work is not waited for
+            _ended(future, CLEANING_SECONDS)
+            raise
         if not keep or isinstance(error, Terminated):
             raise
     thread.join()
