@@ -4,6 +4,8 @@ import os
 import signal
 import site
 import stat
+import subprocess
+import sys
 import threading
 import time
 from importlib import import_module
@@ -192,6 +194,54 @@ def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, 
         with pytest.raises(KeyboardInterrupt):
             watch(work, None, keep=keep)
     assert ended.is_set() != before
+
+
+def test_a_second_interrupt_ends_work_that_never_looks_at_the_first():
+    """The interpreter once waited for the thread of the work until it had ended by itself."""
+    code = """
+import time
+from shoal.core.progress import watch
+
+def work(state):
+    print("begun", flush=True)
+    time.sleep(60)
+
+watch(work, None)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout.readline() == b"begun\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None, "the first waits for the work"
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(10) != 0
+        finally:
+            process.kill()
+
+
+def test_a_second_interrupt_lets_work_remove_its_files():
+    code = """
+import time
+from shoal.core.progress import STOP, watch
+
+def work(state):
+    print("begun", flush=True)
+    while not state[STOP]:
+        time.sleep(0.01)
+    time.sleep(0.8)
+    print("removed", flush=True)
+
+watch(work, None)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout.readline() == b"begun\n"
+        time.sleep(0.3)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        assert process.stdout.read() == b"removed\n"
 
 
 @pytest.mark.parametrize("method", list(METHODS))

@@ -47,6 +47,7 @@ __all__ = [
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 # What asks a run to end; a terminal that is closed is not known everywhere.
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+CLEANING_SECONDS = 2.0  # after a second interrupt
 T = TypeVar("T")
 Item = TypeVar("Item")
 
@@ -233,12 +234,21 @@ def watch(
     1
     """
     state = fresh_state()
-    executor = ThreadPoolExecutor(1, thread_name_prefix="shoal")
-    future: Future[T] | None = None
+    future: Future[T] = Future()
+    context = contextvars.copy_context()  # the caller's, so that outputs wait for each other there
+
+    def run() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(context.run(work, state))
+        except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
+            future.set_exception(error)
+
+    # Not an executor: at the exit of the interpreter its threads are waited for, also by a second Ctrl-C.
+    thread = threading.Thread(target=run, name="shoal", daemon=True)
     try:
-        executor.submit(int).result()  # starts the thread: an interrupt before the work leaves none behind
-        # In the caller's context, so that outputs wait for each other there.
-        future = executor.submit(contextvars.copy_context().run, work, state)
+        thread.start()
         if (watcher := _watcher.get()) is not None:
             _tell(watcher, future, state, total, title)
         elif not _ended(future, 0.5):
@@ -246,13 +256,16 @@ def watch(
     except KeyboardInterrupt as error:
         forget_interrupts()
         state[STOP] = 1
-        if future is None:
+        if future.cancel():  # an interrupt before the work leaves none behind
             raise
-        _wait(future)
+        try:
+            _wait(future)
+        except KeyboardInterrupt:  # work that has seen the first removes its files; other work is not waited for
+            _ended(future, CLEANING_SECONDS)
+            raise
         if not keep or isinstance(error, Terminated):
             raise
-    finally:
-        executor.shutdown(wait=future is None or future.done())
+    thread.join()
     return future.result()
 
 
