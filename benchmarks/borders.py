@@ -50,7 +50,7 @@ SHAPES: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
 
 def blocks_of(X: np.ndarray, k: int) -> np.ndarray:
     roots = np.zeros(len(X), dtype=np.int64)
-    rule = choose_blocking(BLOCK, None, (), k, X.shape[1], len(X), method="mdav", useful=True, able=True)
+    rule = choose_blocking(BLOCK, None, (), k, X.shape[1], method="mdav", able=True)
     assert rule is not None
     return assign(0, X, roots, find_blocks(InMemory(X, roots), extent_of(X, roots), rule))
 

@@ -19,7 +19,7 @@ import polars as pl
 from results import table
 
 import shoal
-from shoal.algorithms.method import EFFORTS
+from shoal.algorithms.registry import EFFORTS
 from shoal.assessment.coded_records import CodedRecords
 from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state

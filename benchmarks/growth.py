@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from results import table
 
-from shoal.algorithms.method import Method
-from shoal.algorithms.registry import METHODS
+from shoal.algorithms.registry import METHODS, Method
 
 BUDGET = 1.5  # seconds
 RECORDS = tuple(500 * 2**i for i in range(12))

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.algorithms.method import SEARCH_SECONDS, Method, Option
+from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
 from shoal.blocks import blocking, split_choice
 from shoal.blocks.block_groups import share_options
 from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusion import fuse, leaf_sums
-from shoal.blocks.quantisation import BITS, bounds, frame_of, moments, quantise, scaling_of
+from shoal.blocks.quantisation import BITS, frame_of, moments, quantise, scaling_of
 from shoal.blocks.rule import Blocking
 from shoal.blocks.split_choice import choose_split
 from shoal.core.errors import InputError
-from shoal.core.measures import canonical_labels, released_loss, standardise
+from shoal.core.measures import bounds, canonical_labels, released_loss, standardise
 
 
 def uniform(n, d, seed=0):

@@ -368,7 +368,7 @@ def test_messages_speak_the_language_of_the_command_line(tmp_path):
 
 def test_the_command_line_asks_for_every_parameter_of_a_request():
     from shoal.cli.mask_command import mask
-    from shoal.cli.options import flags_of
+    from shoal.cli.terminal import flags_of
     from shoal.masking.request import parameters
 
     flags = flags_of(mask)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms import cost
-from shoal.algorithms.method import Method, Option, SharedWork
-from shoal.algorithms.registry import ALL_METHODS, METHODS, find
+from shoal.algorithms.registry import ALL_METHODS, METHODS, Method, Option, SharedWork, find
 from shoal.comparison import compare as comparing
 from shoal.comparison.around import compare_around
 from shoal.comparison.trials import Comparison, Trial, pareto

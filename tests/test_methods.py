@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import shoal
-from shoal.algorithms.method import Option
-from shoal.algorithms.registry import METHODS, find
+from shoal.algorithms.registry import METHODS, Option, find
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 from shoal.core.progress import STOP, fresh_state

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.algorithms.method import EFFORTS
 from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.registry import EFFORTS
 from shoal.assessment.disclosure import attribute
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.cli.options import values_of, with_parameters
+from shoal.cli.terminal import values_of, with_parameters
 from shoal.core.measures import centroids
 from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.kind_registry import KINDS, KindEntry, from_options

@@ -21,7 +21,7 @@ from shoal.assessment.assess_request import AssessRequest
 from shoal.assessment.measure_registry import MEASURES, Measure
 from shoal.cli import app
 from shoal.cli.mask_command import mask
-from shoal.cli.options import flags_of, typed, values_of, with_parameters
+from shoal.cli.terminal import flags_of, typed, values_of, with_parameters
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.messages import END, START, Message, option, parameter, setting, worded
 from shoal.core.parameters import ESSENTIALS, PANELS, described, parameters_of, with_parameters_of

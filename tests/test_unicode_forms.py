@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.core.errors import InputError
-from shoal.core.unicode_forms import composed, composed_cells, one_form
+from shoal.kinds.column import composed, composed_cells, one_form
 from shoal.tables.formats.frames import open_table
 
 pytestmark = [

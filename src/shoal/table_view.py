@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.types import Ints
-from shoal.core.unicode_forms import composed_cells
+from shoal.kinds.column import composed_cells
 from shoal.tables.columns import Name
 from shoal.tables.csv_table import CsvTable
 from shoal.tables.table import Table

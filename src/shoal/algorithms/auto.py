@@ -17,8 +17,8 @@ import numpy as np
 
 from shoal.algorithms.initial_partition import mdav_start, split_large
 from shoal.algorithms.mdav import mdav
-from shoal.algorithms.method import EFFORTS, Outcome
 from shoal.algorithms.optimize.exchange import REGION, anneal_by_exchange
+from shoal.algorithms.registry import EFFORTS, Outcome
 from shoal.core.progress import DONE, STOP, fresh_state, watched, within
 from shoal.core.types import Floats, Ints, State
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.method import Method
+from shoal.algorithms.registry import Method
 from shoal.core.types import Floats
 
 __all__ = ["PROBE", "predicted_seconds"]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.method import Outcome
-from shoal.algorithms.registry import choose, options_for
+from shoal.algorithms.registry import Outcome, choose, options_for
 from shoal.core.checks import as_records, check_k
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
-from shoal.algorithms.method import Outcome
 from shoal.algorithms.record_order import best_of_orders
+from shoal.algorithms.registry import Outcome
 from shoal.algorithms.tour import tour
 from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shoal.algorithms.method import Outcome
 from shoal.algorithms.record_order import best_of_orders
+from shoal.algorithms.registry import Outcome
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.core.messages import option

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.algorithms.initial_partition import initial_labels
-from shoal.algorithms.method import Outcome
-from shoal.algorithms.registry import find
+from shoal.algorithms.registry import Outcome, find
 from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, centroids, group_sizes, sse
 from shoal.core.progress import DONE, STOP

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shoal.algorithms.method import Growth, Method, Option
+from shoal.algorithms.registry import Growth, Method, Option
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
 from shoal.core.messages import parameter

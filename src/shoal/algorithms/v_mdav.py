@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.method import Outcome
+from shoal.algorithms.registry import Outcome
 from shoal.core.compiler import kernel
 from shoal.core.measures import sse
 from shoal.core.progress import DONE, STOP

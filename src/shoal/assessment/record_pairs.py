@@ -17,7 +17,7 @@ from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
-from shoal.core.unicode_forms import composed_cells
+from shoal.kinds.column import composed_cells
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
 from shoal.tables.columns import Name

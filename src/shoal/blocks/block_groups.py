@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.method import Method, Outcome
+from shoal.algorithms.registry import Method, Outcome
 from shoal.core.measures import canonical_labels, number_through
 from shoal.core.progress import STOP, spread
 from shoal.core.types import Floats, Ints, State

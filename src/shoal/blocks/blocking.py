@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from shoal.blocks.fusion import fuse, leaf_sums
-from shoal.blocks.quantisation import Frame, bounds, frame_of, moments, scaling_of
+from shoal.blocks.quantisation import Frame, frame_of, moments, scaling_of
 from shoal.blocks.rule import Blocking, Extent, Split
 from shoal.blocks.tree import (
     CODE_BITS,
@@ -33,7 +33,7 @@ from shoal.blocks.tree import (
     runs_of,
 )
 from shoal.core.compiler import kernel
-from shoal.core.measures import Scaling
+from shoal.core.measures import Scaling, bounds
 from shoal.core.types import Floats, Ints
 
 __all__ = [

@@ -20,7 +20,7 @@ from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 
-__all__ = ["BITS", "Bins", "Frame", "bounds", "frame_of", "moments", "quantise", "quantise_record", "scaling_of"]
+__all__ = ["BITS", "Bins", "Frame", "frame_of", "moments", "quantise", "quantise_record", "scaling_of"]
 
 BITS = 48
 SCALE = float(1 << BITS)
@@ -36,28 +36,6 @@ class Frame(NamedTuple):
 
     low: Floats
     reach: Floats
-
-
-def bounds(X: Floats) -> Floats:
-    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count.
-
-    Examples
-    --------
-    >>> bounds(np.array([[1.0], [np.nan], [3.0]])).tolist()
-    [[1.0], [3.0]]
-    """
-    extremes = np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
-    _widen(X, extremes)
-    return extremes
-
-
-@kernel(counted=False)
-def _widen(X: Floats, extremes: Floats) -> None:
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            x = X[i, j]
-            if not np.isnan(x):
-                extremes[0, j], extremes[1, j] = min(extremes[0, j], x), max(extremes[1, j], x)
 
 
 def frame_of(extremes: Floats) -> Frame:
@@ -123,7 +101,7 @@ def scaling_of(sums: Ints, frame: Frame) -> Scaling:
     Examples
     --------
     >>> X = np.array([[1.0, 5.0], [3.0, 5.0]])
-    >>> frame = frame_of(bounds(X))
+    >>> frame = frame_of(np.array([[1.0, 5.0], [3.0, 5.0]]))
     >>> scaling_of(moments(X, frame), frame).apply(X).round(9).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """

@@ -56,29 +56,24 @@ def choose_blocking(
     by: Sequence[int],
     k: int,
     d: int,
-    records: int,
     *,
     method: str,
-    useful: bool,
     able: bool,
 ) -> Blocking | None:
-    """Read the user's choice, or apply the rule: blocks of 10,000 records if a stratum has more than 100,000.
+    """Return the blocks of the user's choice, of 10,000 records by default.
 
-    A `block` of None leaves the choice to the rule, False and 0 mean never. A `split` of None chooses by the number of
+    A `block` of None means the default, False and 0 mean none. A `split` of None chooses by the number of
     columns, which a sample may overrule. `by` are the places of the columns that blocks are cut along; none for all.
-    `d` columns are masked, and the largest stratum has so many `records`. The rule applies to the method if it is
-    `useful`; it must be `able` to run in blocks at all.
+    `d` columns are masked by a method that must be `able` to run in blocks.
 
     Examples
     --------
-    >>> choose_blocking(None, None, (), 3, 2, 200_000, method="mdav", useful=True, able=True)
+    >>> choose_blocking(None, None, (), 3, 2, method="mdav", able=True)
     Blocking(L=10000, k=3, split='all', by=(), measured=True)
     """
     if split is not None and split not in SPLITS:
         raise InputError(f"{parameter('split')} must be one of {', '.join(map(repr, SPLITS))}, got {split!r}.")
     if block is None:
-        if not useful or records <= AUTOMATIC:
-            return None
         L = max(BLOCK, 2 * k)
     elif isinstance(block, (int, np.integer)) and not block:
         return None

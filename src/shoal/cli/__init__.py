@@ -20,10 +20,9 @@ from shoal.cli.demo_command import demo
 from shoal.cli.inspect_command import inspect
 from shoal.cli.mask_command import mask
 from shoal.cli.methods_command import methods
-from shoal.cli.options import flags_of, typed
 from shoal.cli.page_command import page
-from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
 from shoal.cli.publish_command import publish
+from shoal.cli.terminal import flags_of, forget_warnings, say, say_refusal, say_warning, typed
 from shoal.core.errors import ShoalError
 from shoal.core.memory_limits import lacks_memory
 from shoal.core.messages import without_passwords, worded

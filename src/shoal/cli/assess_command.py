@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.assessment.assess_request import AssessRequest
-from shoal.cli.options import values_of, with_parameters
-from shoal.cli.printing import say, say_pair
+from shoal.cli.terminal import say, say_pair, values_of, with_parameters
 from shoal.core.messages import agreeing, count
 from shoal.core.parameters import OUTPUT
 

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli.mask_command import mask
-from shoal.cli.options import flags_of, option, typed, values_of, with_parameters
-from shoal.cli.printing import say, say_pair
+from shoal.cli.terminal import flags_of, option, say, say_pair, typed, values_of, with_parameters
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
 from shoal.core.messages import worded

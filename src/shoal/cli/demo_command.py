@@ -18,7 +18,7 @@ def demo(
     Example: shoal demo --out demo
     """
     from shoal.cli.mask_command import print_release
-    from shoal.cli.printing import say, say_pair
+    from shoal.cli.terminal import say
     from shoal.comparison.around import compare_around
     from shoal.core.errors import FileError
     from shoal.demo import firms
@@ -48,7 +48,5 @@ def demo(
         )
         write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
         release.report(report, original=original, output=masked, comparison=compare_around(release, original))
-    print_release(release, verbose=False)
-    say_pair("original", original)
-    say_pair("masked table", masked)
-    say_pair("report", report)
+    places = {"original": original, "masked table": masked, "report": report}
+    print_release(release, {name: str(path) for name, path in places.items()}, verbose=False)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import option
-from shoal.cli.printing import say
+from shoal.cli.terminal import option, say
 
 __all__ = ["inspect"]
 

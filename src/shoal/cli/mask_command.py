@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.options import flags_of, typed, values_of, with_parameters
-from shoal.cli.printing import say_pair, was_said
+from shoal.cli.terminal import flags_of, say_rows, typed, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
-from shoal.core.messages import without_passwords, worded
+from shoal.core.messages import without_passwords, worded_rows
 from shoal.core.parameters import LARGE, METHOD, OUTPUT
 from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place
@@ -100,12 +100,13 @@ def mask(
             values["block"] = 0
         request = MaskRequest(**values, options=_options(option or [], time_limit, bound=bound), progress=True)
     release = _run(source, request, recorded, manifest, report)
-    print_release(release, verbose=verbose)
     done = "masked table" if recorded is None else "same bytes"
     prefix = "" if recorded is None else "the masked table is the recorded one: "
-    for name, path in ((done, request.output), ("labels", request.labels), ("manifest", manifest), ("report", report)):
-        if path is not None:
-            say_pair(name, f"{prefix if name == done else ''}{without_passwords(str(as_place(path)))}")
+    written = {done: request.output, "labels": request.labels, "manifest": manifest, "report": report}
+    shown = {name: without_passwords(str(as_place(path))) for name, path in written.items() if path is not None}
+    if done in shown:
+        shown[done] = prefix + shown[done]
+    print_release(release, shown, verbose=verbose)
 
 
 def _run(
@@ -193,12 +194,13 @@ def read_pairs(pairs: list[str]) -> dict[str, object]:
     return {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
-def print_release(release: Release, *, verbose: bool) -> None:
-    """Print the summary, except notes that were printed as warnings; with verbose also the seconds of each step."""
-    flags = flags_of(mask)
-    for name, value in release.rows():
-        text = worded(value, partial(typed, flags=flags))
-        if name != "note" or not was_said(text):
-            say_pair(name, text)
+def print_release(release: Release, places: Mapping[str, str], *, verbose: bool) -> None:
+    """Print the summary and where the files are, without notes that were printed as warnings.
+
+    With verbose the seconds of each step are shown too.
+    """
+    rows = worded_rows(release.rows(), partial(typed, flags=flags_of(mask)))
+    rows = [(name, text) for name, text in rows if name != "note" or not was_said(text)]
     if verbose:
-        say_pair("seconds", ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items()))
+        rows.append(("seconds", ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())))
+    say_rows([*rows, *places.items()])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.printing import say
+from shoal.cli.terminal import say
 
 __all__ = ["page"]
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.options import option, values_of, with_parameters
-from shoal.cli.printing import say, say_pair
+from shoal.cli.terminal import option, say, say_pair, values_of, with_parameters
 from shoal.core.errors import GroupsAsGivenWarning, InputError
 from shoal.core.parameters import ESSENTIALS, OUTPUT
 from shoal.masking.request import CSV

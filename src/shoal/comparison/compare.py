@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
-from shoal.algorithms.method import Method, SharedWork
-from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, choose
+from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose
 from shoal.assessment.coded_records import CodedRecords
 from shoal.comparison.compare_request import MASKING, CompareRequest
 from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, attempt, pareto

@@ -14,6 +14,7 @@ from shoal.core.types import Floats, Ints
 __all__ = [
     "Partition",
     "Scaling",
+    "bounds",
     "canonical_labels",
     "centroids",
     "group_errors",
@@ -23,6 +24,7 @@ __all__ = [
     "partition_of",
     "released_loss",
     "scaling",
+    "split_largest",
     "squared_errors",
     "sse",
     "sst",
@@ -250,6 +252,28 @@ def scaling(X: Floats) -> Scaling:
     return scale
 
 
+def bounds(X: Floats) -> Floats:
+    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count.
+
+    Examples
+    --------
+    >>> bounds(np.array([[1.0], [np.nan], [3.0]])).tolist()
+    [[1.0], [3.0]]
+    """
+    extremes = np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
+    _widen(X, extremes)
+    return extremes
+
+
+@kernel(counted=False)
+def _widen(X: Floats, extremes: Floats) -> None:
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            if not np.isnan(x):
+                extremes[0, j], extremes[1, j] = min(extremes[0, j], x), max(extremes[1, j], x)
+
+
 def standardise(X: Floats) -> Floats:
     """Bring every column to mean 0 and variance 1; a constant column to 0. Missing cells (NaN) stay missing.
 
@@ -333,3 +357,19 @@ def add_squared_errors(Z: Floats, released: Floats, errors: Floats, totals: Floa
                 error = released[i, j] - Z[i, j]
                 errors[j] += error * error
                 totals[j] += Z[i, j] * Z[i, j]
+
+
+@kernel(counted=False)
+def split_largest(amounts: Floats, labels: Ints, largest: Floats, second: Floats, rest: Floats) -> None:
+    """Find the two largest amounts of each group, and the sum of the others."""
+    for i in range(len(labels)):
+        amount, g = amounts[i], labels[i]
+        if amount > largest[g]:
+            rest[g] += second[g]
+            second[g] = max(largest[g], 0.0)
+            largest[g] = amount
+        elif amount > second[g]:
+            rest[g] += second[g]
+            second[g] = amount
+        else:
+            rest[g] += amount

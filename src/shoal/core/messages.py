@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
@@ -25,9 +25,11 @@ __all__ = [
     "option",
     "parameter",
     "setting",
+    "summary_lines",
     "visible",
     "without_passwords",
     "worded",
+    "worded_rows",
 ]
 
 START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # the signs of Unicode for annotations within a text
@@ -139,6 +141,16 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
 def worded(text: str, words: Callable[[Reference], str]) -> str:
     """Return a text with every reference in the words of a reader; a plain text is returned as is."""
     return text.worded(words) if isinstance(text, Message) else text
+
+
+def worded_rows(rows: Iterable[tuple[str, str]], words: Callable[[Reference], str]) -> list[tuple[str, str]]:
+    """Return the rows of a summary with every reference in the words of a reader."""
+    return [(name, worded(text, words)) for name, text in rows]
+
+
+def summary_lines(rows: Iterable[tuple[str, object]]) -> str:
+    """Return a summary, one line per row of a name and a value."""
+    return "\n".join(f"{name:<17} {visible(str(value))}" for name, value in rows)
 
 
 def _read(text: str) -> Iterator[str | Reference]:

@@ -157,10 +157,9 @@ class Template(Spawned):
 
 
 @contextmanager
-def start_template(data: object, engine: str | None, memory: object) -> Iterator[Template | None]:
-    """Start a template if a table will be masked by processes for certain; it imports what they need meanwhile."""
-    is_local = engine == "local" or (engine is None and memory is not None)
-    if not (FORKS and is_local and isinstance(data, (str, os.PathLike))):
+def start_template() -> Iterator[Template | None]:
+    """Start a template, where processes can be forked; it imports what they need meanwhile."""
+    if not FORKS:
         yield None
         return
     template = Template()

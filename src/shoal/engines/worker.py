@@ -92,7 +92,7 @@ def _begin() -> None:
 
     import shoal.engines.local
     import shoal.kinds.number  # noqa: F401
-    from shoal.blocks.quantisation import bounds
+    from shoal.core.measures import bounds
 
     bounds(np.zeros((1, 1)))
 

@@ -195,7 +195,7 @@ def inspect(
     # Without words for missing, text may hold numbers.
     word_codes = {name: list(counts) for name, counts in words.items()}
     series = View(table.coded(word_codes)).columns()
-    cells = {name: Cells.of(column) for name, column in series.items()}
+    cells = Cells.of_columns(series)
     codes = {name: words.get(name, {}) | missing_codes(present) for name, present in cells.items()}
     persons = any(map(is_of_person, series))
     columns = [_look(name, cells[name], codes[name], table.scale(name), persons=persons) for name in series]

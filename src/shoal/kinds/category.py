@@ -13,8 +13,7 @@ from shoal.core.errors import InputError, closest
 from shoal.core.measures import group_sizes
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints, Name
-from shoal.core.unicode_forms import composed, composed_cells, one_form
-from shoal.kinds.column import CATEGORY, MISSING, Column
+from shoal.kinds.column import CATEGORY, MISSING, Column, composed, composed_cells, one_form
 from shoal.kinds.kind import Coding, Kind
 
 if TYPE_CHECKING:

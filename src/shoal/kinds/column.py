@@ -1,21 +1,35 @@
-"""A column as kinds see it: how it is stored, its numbers, and its cells as they are recognised."""
+"""A column as kinds see it: how it is stored, its numbers, its cells as they are recognised and compared."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import polars as pl
 
-from shoal.core.types import Floats, Name
+from shoal.core.types import Floats, Name, Spelling
 
-__all__ = ["CATEGORY", "FLOAT", "MISSING", "MOST", "TIMED", "Cells", "Column", "Storage", "is_whole", "word_of"]
+__all__ = [
+    "CATEGORY",
+    "FLOAT",
+    "MISSING",
+    "MOST",
+    "TIMED",
+    "Cells",
+    "Column",
+    "Storage",
+    "composed",
+    "composed_cells",
+    "is_whole",
+    "one_form",
+    "word_of",
+]
 
 # The types of polars and narwhals that hold no numbers and yet have an order and distances.
 TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "duration"}
@@ -118,6 +132,11 @@ class Cells:
             values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
         return Cells(values, len(series), len(values), values.dtype == pl.String)
 
+    @classmethod
+    def of_columns(cls, columns: Mapping[Name, pl.Series]) -> dict[Name, Cells]:
+        """Take the cells of several columns."""
+        return {name: cls.of(column) for name, column in columns.items()}
+
     @cached_property
     def distinct(self) -> int:
         """The number of different values."""
@@ -154,7 +173,55 @@ class Cells:
         spelled = self.spelled
         allowed = len(spelled) - ceil(MOST * len(spelled))
         for name, pattern in patterns.items() if spelled else ():
-            unlike = (cell for cell in spelled if pattern.fullmatch(cell) is None)
-            if next(islice(unlike, allowed, None), None) is None:
+            unlike = 0
+            for cell in spelled:
+                unlike += pattern.fullmatch(cell) is None
+                if unlike > allowed:
+                    break
+            else:
                 return name
         return None
+
+
+# Text in one Unicode form: é is one character or an e with an accent, and means the same. Values are compared in the
+# composed form, NFC. Where records must look alike, one of the spellings is released.
+
+
+def composed(value: Any) -> Any:
+    r"""Return a text in NFC; any other value as it is.
+
+    Examples
+    --------
+    >>> composed("Zoe\u0308") == "Zo\u00eb", composed(7)
+    (True, 7)
+    """
+    return normalize("NFC", value) if isinstance(value, str) else value
+
+
+def composed_cells(cells: pl.Series) -> pl.Series:
+    """Return text and categories in NFC; ASCII, and cells of any other type, as they are."""
+    if isinstance(cells.dtype, (pl.Categorical, pl.Enum)):
+        listed = cells.unique().cast(pl.String)
+        return cells if composed_cells(listed).equals(listed) else composed_cells(cells.cast(pl.String))
+    if cells.dtype != pl.String or (cells.str.len_bytes() == cells.str.len_chars()).all():
+        return cells
+    return cells.str.normalize("NFC")
+
+
+def one_form(values: Iterable[Any]) -> dict[Spelling, Spelling]:
+    r"""Return which texts are to be spelled otherwise, and how, so that none is spelled in several Unicode forms.
+
+    Of several spellings the shortest is chosen, the first of these by the alphabet.
+
+    Examples
+    --------
+    >>> one_form(["Zoe\u0308", "Zo\u00eb", "Ann", 7]) == {"Zoe\u0308": "Zo\u00eb"}
+    True
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    if all(map(str.isascii, texts)):
+        return {}
+    chosen: dict[str, str] = {}
+    for text in sorted(texts, key=lambda text: (len(text.encode()), text)):
+        chosen.setdefault(composed(text), text)
+    return {text: chosen[composed(text)] for text in texts if chosen[composed(text)] != text}

@@ -13,7 +13,6 @@ import numpy as np
 
 from shoal.core.errors import FileError, InputError
 from shoal.core.types import Floats, Ints, Name
-from shoal.core.unicode_forms import composed
 from shoal.kinds.category import (
     Category,
     CategoryCoding,
@@ -26,6 +25,7 @@ from shoal.kinds.category import (
     order_by,
     sorted_codes,
 )
+from shoal.kinds.column import composed
 
 __all__ = ["Hierarchy", "HierarchyCoding"]
 

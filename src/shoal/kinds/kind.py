@@ -314,5 +314,5 @@ class Embedding:
         return np.append(largest, largest.max())
 
     def by_column(self, sums: Floats) -> Floats:
-        """Add up what is known of coordinates, by column."""
-        return sums if self.plain else np.add.reduceat(sums, self.starts)
+        """Add up what is known of coordinates, in one or several rows, by column."""
+        return sums if self.plain else np.add.reduceat(sums, self.starts, axis=-1)

@@ -45,6 +45,7 @@ class KindEntry:
     suits: tuple[str, ...] = ()  # the kinds of cells, as `shoal.inspect` recognises them, for which the page offers it
     dialog: str = ""  # of the page: "levels", "hierarchy", "format" or "pair"; empty for none
     example: str = ""  # in Python
+    recognised: bool = True  # whether the cells of a column alone may show that it is of this kind
 
     def load(self) -> type[Kind]:
         """Return the class."""
@@ -79,6 +80,7 @@ KINDS: dict[str, KindEntry] = {
         (*NUMBERS, *CATEGORIES),
         "levels",
         "shoal.Ordinal([…])",
+        recognised=False,
     ),
     "hierarchy": KindEntry(
         "shoal.kinds.hierarchy:Hierarchy",
@@ -89,6 +91,7 @@ KINDS: dict[str, KindEntry] = {
         (*NUMBERS, *CATEGORIES),
         "hierarchy",
         "shoal.Hierarchy(…)",
+        recognised=False,
     ),
     "date": KindEntry(
         "shoal.kinds.date:Date",
@@ -109,6 +112,7 @@ KINDS: dict[str, KindEntry] = {
         NUMBERS,
         "pair",
         "shoal.Place()",
+        recognised=False,
     ),
 }
 
@@ -123,8 +127,10 @@ def kind_of_cells(cells: Cells) -> str:
     >>> [kind_of_cells(Cells.of(pl.Series(cells))) for cells in ([1.5, 2], [1.0, 2], ["x"], ["2024-02-29"])]
     ['float', 'integer', 'nominal', 'date']
     """
-    words = (entry.load().recognise(cells) for entry in reversed(KINDS.values()))
-    return next(word for word in words if word is not None)
+    for entry in reversed(KINDS.values()):
+        if entry.recognised and (word := entry.load().recognise(cells)) is not None:
+            return word
+    raise AssertionError("every cell that is nothing else is a number")
 
 
 def read_kinds(named: Mapping[Any, Any]) -> dict[Name, Kind]:

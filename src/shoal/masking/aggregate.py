@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.method import Outcome
-from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
+from shoal.algorithms.registry import Outcome
+from shoal.core.measures import centroids, group_errors, group_sizes, split_largest, squared_errors
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.engines.records import Arrays
-from shoal.kernels.largest import split_largest
 from shoal.kernels.words import Words
 from shoal.kinds.column import Storage, is_whole
 from shoal.kinds.kind import Embedding
@@ -75,10 +75,15 @@ class Rounding:
     rules: tuple[Rule, ...] = ()  # sums that are kept, in order; their columns are places
     totals: bool = False  # whether whole numbers keep the total of every block
 
+    @cached_property
+    def timed(self) -> Bools:
+        """Which columns hold dates, times of day or durations."""
+        return np.array([storage.timed for storage in self.storages])
+
     @property
     def changes(self) -> bool:
         """Whether values are stored with fewer digits than they have."""
-        return self.whole or any(storage.type == "float32" or storage.timed for storage in self.storages)
+        return self.whole or bool(self.timed.any()) or any(storage.type == "float32" for storage in self.storages)
 
     def only(self, place: int) -> Rounding:
         """Return how the values of one column are stored, if it is grouped on its own."""
@@ -91,11 +96,10 @@ class Rounding:
         """
         whole = np.array([self.whole and storage.whole for storage in self.storages])
         single = np.array([storage.type == "float32" for storage in self.storages])
-        timed = np.array([storage.timed for storage in self.storages])
         nonzero = np.isin(np.arange(len(whole)), self.zeros)
         rounded = values.copy()
         rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
-        rounded[:, timed] = np.rint(values[:, timed])
+        rounded[:, self.timed] = np.rint(values[:, self.timed])
         rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
         if self.totals:
             for j in np.flatnonzero(whole):
@@ -247,7 +251,7 @@ def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedVal
 
 def _lose(
     labels: Ints, records: BucketRecords, released: ReleasedValues, placed: Floats, plan: BucketPlan
-) -> tuple[Floats, Floats, Floats, Floats]:
+) -> tuple[Floats, ...]:
     """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself.
 
     `placed` are the released values of all records, as they are compared with the original ones.
@@ -261,8 +265,7 @@ def _lose(
     grouped = plain
     if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
         grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
-    by_column = embedding.by_column
-    return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
+    return tuple(embedding.by_column(np.stack([errors, totals, errors - plain, grouped])))
 
 
 def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:

@@ -15,9 +15,8 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.messages import agreeing, clauses, count_holders, holders, listed, parameter, setting
 from shoal.core.types import Floats, Ints, Spelling
-from shoal.core.unicode_forms import composed_cells, one_form
 from shoal.kernels.words import Words
-from shoal.kinds.column import Storage
+from shoal.kinds.column import Storage, composed_cells, one_form
 from shoal.masking.confidential import Values
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns

@@ -16,7 +16,7 @@ import polars as pl
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.messages import agreeing, count, parameter, setting
 from shoal.core.types import Ints
-from shoal.core.unicode_forms import composed_cells
+from shoal.kinds.column import composed_cells
 from shoal.kinds.date import in_order
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shoal.algorithms.auto import facts_of
-from shoal.algorithms.method import EFFORTS, Method, Outcome
-from shoal.algorithms.registry import AUTO, find
+from shoal.algorithms.registry import AUTO, EFFORTS, Method, Outcome, find
 from shoal.blocks.block_groups import group_blocks, group_cells
 from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, canonical_labels, number_through, scaling

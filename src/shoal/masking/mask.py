@@ -30,7 +30,10 @@ __all__ = ["mask", "mask_request"]
 
 def mask_request(data: Any, request: MaskRequest) -> Release:
     """Mask a table as a request asks."""
-    with start_template(data, request.engine, request.memory) as template, _compiling(request, template):
+    is_local = request.engine == "local" or (request.engine is None and request.memory is not None)
+    by_processes = is_local and isinstance(data, (str, os.PathLike))
+    starting = start_template() if by_processes else nullcontext()
+    with starting as template, _compiling(request, template):
         from shoal.masking.pipeline import mask_data
 
         return mask_data(data, request, template)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.algorithms.registry import AUTO
-from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.core.progress import SearchTitle, watch, watched
@@ -83,9 +82,9 @@ class Groups:
 
 def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
     """Mask a table. `template`: where worker processes come from, if it has been started already."""
-    dask = is_dask(data)
-    check_data(request, data, dask=dask, spark=is_spark(data))
-    if is_spark(data) or request.engine == "spark":
+    dask, spark = is_dask(data), is_spark(data)
+    check_data(request, data, dask=dask, spark=spark)
+    if spark or request.engine == "spark":
         from shoal.engines.spark import open_spark
 
         with moved_together(), open_spark(data, request.output, request.labels, request.master) as records:
@@ -96,7 +95,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
         check_text_names(data)
     if request.labels is not None:
         (check_data_set if clustered else check_target)(request.labels)
-    columns = as_names(request.columns)
+    columns = request.columns or []
     with moved_together():
         if clustered:
             from shoal.engines.dask import open_dask
@@ -123,7 +122,7 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
 
     def run(state: State) -> Release:
-        columns = as_names(request.columns)
+        columns = request.columns or []
         options = {"wanted": columns, "codes": request.codes, "csv": request.csv}
         with open_local(paths, target, limits, state, template, **options) as records:  # type: ignore[arg-type]
             return mask_records(records, request)

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from shoal.algorithms.user_function import check_sendable
-from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
-from shoal.core.checks import as_names, check_k
+from shoal.blocks.rule import AUTOMATIC, Blocking, Extent, choose_blocking
+from shoal.core.checks import check_k
 from shoal.core.errors import InputError
 from shoal.core.messages import agreeing, count, listed, option, parameter, setting
 from shoal.core.types import Floats, Ints, Spelling
@@ -379,7 +379,7 @@ def check_engine(request: MaskRequest, records: Records) -> None:
             f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. Use "
             f"{setting('engine', 'memory')}, or a method that groups whole records."
         )
-    if request.unit is not None and request.unit in as_names(request.identifiers):
+    if request.unit is not None and request.unit in (request.identifiers or ()):
         raise InputError(
             f"{parameter('unit')} names column {request.unit!r}, which is dropped: units are counted again in the "
             f"release, so beyond memory it must stay. Use {setting('engine', 'memory')}, or drop it afterwards."
@@ -401,18 +401,17 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
     """
     request, whole = plan.request, plan.records.whole
     entry, block = request.entry, request.block
-    if not whole and block is None:
-        block = max(BLOCK, 2 * request.k)
+    # A bound is about all groups of a stratum: the records must be looked at together.
+    useful = entry.whole_records and not entry.univariate and not entry.anytime and not request.options.get("bound")
+    if block is None and whole and not (useful and plan.sizes.max(initial=0) > AUTOMATIC):
+        return None
     rule = choose_blocking(
         block,
         request.split,
         [plan.columns.masked.index(name) for name in plan.columns.block_by],
         request.k,
         len(plan.columns.masked),
-        int(plan.sizes.max(initial=0)),
         method=entry.name,
-        # A bound is about all groups of a stratum: the records must be looked at together.
-        useful=entry.whole_records and not entry.univariate and not entry.anytime and not request.options.get("bound"),
         able=entry.whole_records,
     )
     if rule is not None and rule.measured and (entry.takes("effort") or entry.anytime):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from shoal.core.display import html_table, write_report
-from shoal.core.messages import Message, count, count_holders, visible
+from shoal.core.messages import Message, count, count_holders, summary_lines
 from shoal.core.types import Floats, Ints
 from shoal.promises.dominance import PERCENT, may_be_published, published_loss, withheld_columns
 from shoal.promises.promise_registry import PROMISES, describe_promises
@@ -348,7 +348,7 @@ class Release:
         return not timed and "stopped" not in self.facts and self.parameters["shuffle"] is not True
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:<17} {visible(value)}" for name, value in self.rows())
+        return summary_lines(self.rows())
 
     def _repr_html_(self) -> str:
         return html_table(self.rows())

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, replace
+from copy import copy
+from dataclasses import Field, dataclass
 from functools import cached_property
 from numbers import Number
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.method import EFFORTS, Method
-from shoal.algorithms.registry import ALL_METHODS, AUTO, choose, find, options_for
+from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter, setting
@@ -56,6 +56,8 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 CSV = ("delimiter", "encoding", "decimal", "thousands")
+# The parameters that name columns, or list rules: one may stand alone; a request holds lists.
+LISTS = ("columns", "distance", "by", "identifiers", "keep", "confidential", "zeros", "sums", "block_by")
 
 
 class _RequestType(type):
@@ -438,6 +440,9 @@ class MaskRequest(metaclass=_RequestType):
 
     def __post_init__(self) -> None:
         check_size(self.k)
+        for name in LISTS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_names(getattr(self, name)))
         if self.kinds is not None:
             from shoal.kinds.kind_registry import read_kinds
 
@@ -451,11 +456,11 @@ class MaskRequest(metaclass=_RequestType):
             from shoal.tables.columns import read_codes
 
             object.__setattr__(self, "missing_codes", read_codes(self.missing_codes))
-        find(self.method).read_options(self.options)
+        self.entry.read_options(self.options)
         for item in parameters():
-            value = getattr(self, item.name)
-            if item.metadata["choices"] and not (value is None and item.default is None):
-                check_choice(item.name, value, tuple(item.metadata["choices"]))
+            value, choices = getattr(self, item.name), tuple(item.metadata["choices"])
+            if choices and value not in choices and not (value is None and item.default is None):
+                check_choice(item.name, value, choices)
         check_together(self)
         if self.promises and self.confidential is None:
             raise InputError(
@@ -482,7 +487,7 @@ class MaskRequest(metaclass=_RequestType):
 
     def models(self) -> list[tuple[int, GroupPromise]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
-        names, placed = as_names(self.confidential), list[tuple[int, Any]]()
+        names, placed = list(self.confidential or ()), list[tuple[int, Any]]()
         for promise_name, promise in self.promises.items():
             if not isinstance(promise, Mapping):
                 placed += [(place, promise) for place in range(len(names))]
@@ -511,28 +516,34 @@ class MaskRequest(metaclass=_RequestType):
         if entry.takes("effort") and self.effort is not None:
             options = {**options, "effort": self.effort}
         effort = self.effort if self.searches(entry) else None  # the optimum takes none
-        return replace(self, method=entry, options=entry.read_options(options), effort=effort)
+        settled = copy(self)  # its parameters have been checked
+        vars(settled).update(method=entry, entry=entry, options=entry.read_options(options), effort=effort)
+        return settled
 
     @cached_property
     def entry(self) -> Method:
-        """The method, once the request is settled."""
+        """The method; once the request is settled, the one that runs."""
         return find(self.method)
 
     @property
     def title(self) -> str:
         """The name of the method."""
-        return find(self.method).name
+        return self.entry.name
 
     @property
     def own(self) -> bool:
         """Whether the method is a user's function."""
-        return find(self.method).by_user
+        return self.entry.by_user
 
     def notes(self) -> list[str]:
         """Return what a reader of the release must know about the request."""
-        by_user = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
-        refined = f"records were moved between groups to lower the released loss ({setting('refine', self.refine)})"
-        return [*([by_user] if self.own else []), *([refined] if self.refine else [])]
+        notes = []
+        if self.own:
+            notes.append(f"method {self.title} is a function of the user: shoal alone cannot repeat this run")
+        if self.refine:
+            step = setting("refine", self.refine)
+            notes.append(f"records were moved between groups to lower the released loss ({step})")
+        return notes
 
     def plain_kinds(self) -> dict[Name, Any] | None:
         """Return the kinds as plain values."""
@@ -574,7 +585,7 @@ class MaskRequest(metaclass=_RequestType):
     @property
     def numbers(self) -> list[Name]:
         """The columns that are named to be masked, and the column of weights."""
-        return [*as_names(self.columns), *([self.weights] if isinstance(self.weights, str) else [])]
+        return [*(self.columns or ()), *([self.weights] if isinstance(self.weights, str) else [])]
 
     @property
     def codes(self) -> Codes:
@@ -595,15 +606,13 @@ class MaskRequest(metaclass=_RequestType):
             "method": self.entry.name,
             "options": {name: _recorded(value) for name, value in self.options.items()},
             "kinds": self.plain_kinds(),
-            **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
-            "confidential": None if self.confidential is None else as_names(self.confidential),
-            **{name: plain_promise(self.promises.get(name)) for name in PROMISES},
-            "distance": None if self.distance is None else as_names(self.distance),
+            **{name: getattr(self, name) or [] for name in ("by", "identifiers", "keep", "zeros", "sums")},
+            **dict.fromkeys(PROMISES),
+            **{name: plain_promise(promise) for name, promise in self.promises.items()},
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
             "weights": _recorded(self.weights, "a vector"),
             "block": None if self.block is None else int(self.block),
-            "block_by": None if self.block_by is None else as_names(self.block_by),
             **engine,
         }
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.registry import AUTO, find
-from shoal.core.checks import as_names
+from shoal.algorithms.registry import AUTO
 from shoal.core.errors import InputError
 from shoal.core.memory_limits import read_memory
 from shoal.core.messages import listed, option, parameter, setting
@@ -18,7 +17,7 @@ from shoal.core.messages import listed, option, parameter, setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shoal.algorithms.method import Method
+    from shoal.algorithms.registry import Method
     from shoal.masking.request import MaskRequest
     from shoal.tables.columns import Name
 
@@ -52,7 +51,7 @@ def _check_engine(request: MaskRequest) -> None:
 
 
 def _check_values(request: MaskRequest) -> None:
-    for name, given in (("weights", request.weights is not None), ("sums", bool(as_names(request.sums)))):
+    for name, given in (("weights", request.weights is not None), ("sums", bool(request.sums))):
         if given and request.aggregate != "mean":
             raise InputError(
                 f"{parameter(name)} requires {setting('aggregate', 'mean')}, got "
@@ -72,8 +71,8 @@ def _check_values(request: MaskRequest) -> None:
     if request.sums is not None:
         from shoal.masking.sums import in_order, read_rule
 
-        in_order([read_rule(text) for text in as_names(request.sums)])
-    if request.small == "merge" and as_names(request.zeros):
+        in_order([read_rule(text) for text in request.sums])
+    if request.small == "merge" and request.zeros:
         raise InputError(
             f"{setting('small', 'merge')} cannot be combined with {parameter('zeros')}: records that are zero in "
             f"different columns are never joined. Use {setting('small', 'suppress')}."
@@ -83,7 +82,7 @@ def _check_values(request: MaskRequest) -> None:
 def _check_blocks(request: MaskRequest) -> None:
     if request.block_by is None:
         return
-    names = as_names(request.block_by)
+    names = request.block_by
     if not names:
         raise InputError(
             f"{parameter('block_by')} must name at least one masked column, got none. Leave it out for all."
@@ -141,13 +140,13 @@ def _check_refine(request: MaskRequest) -> None:
 
 
 def _check_effort(request: MaskRequest) -> None:
-    if request.effort is not None and find(request.method).anytime:
+    if request.effort is not None and request.entry.anytime:
         raise InputError(
             f"{parameter('effort')} cannot be combined with method {request.title!r}, got "
             f"{setting('effort', request.effort)}. Set how long it searches with {option('time_limit')} or "
             f"{option('steps')}."
         )
-    if request.effort is not None and not request.searches(find(request.method)):
+    if request.effort is not None and not request.searches(request.entry):
         raise InputError(
             f"{parameter('effort')} requires method {AUTO!r}, {parameter('diversity')}, {parameter('closeness')} or "
             f"{parameter('unit')}, got {setting('effort', request.effort)} with method {request.title!r} and none of "

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter, setting
 from shoal.engines.records import Layout, Schema
@@ -110,7 +109,7 @@ class Columns:
 
 def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     """Return the columns to mask and those that are looked at besides."""
-    names, by = list(schema.names), as_names(request.by)
+    names, by = list(schema.names), list(request.by or ())
     weights = request.weights if isinstance(request.weights, (str, int)) else None
     for name in by:
         check_name(name, names, "by")
@@ -118,10 +117,11 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         check_name(weights, names, "weights")
     if request.unit is not None:
         check_name(request.unit, names, "unit")
-    kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
+    kinds, dropped = dict(request.kinds or {}), list(request.identifiers or ())
     numbers = [name for name in names if name in schema.numeric or kinds.get(name, NUMBER).scaled]
-    requested = None if request.columns is None else as_names(request.columns)
-    reserved = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
+    requested = request.columns
+    unmasked = [*(request.keep or ()), *(request.confidential or ())]
+    reserved = [*by, weights, request.unit, *dropped, *unmasked]
     masked = choose_columns(names, numbers, requested, apart=reserved)
     for name in masked:
         if name in by:
@@ -136,7 +136,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         )
     _check_roles(request, schema, masked, [*by, weights])
     _check_whole(request, masked, kinds)
-    with_role = [*masked, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
+    with_role = [*masked, *by, weights, request.unit, *unmasked]
     left_out = [*dropped, *(name for name in stored_indexes(names) if name not in with_role)]
     return Columns(
         masked=tuple(masked),
@@ -161,8 +161,8 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
 def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
     """Return the request with the method that compares these columns, and all its options."""
     settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
-    for kind in columns.kinds:
-        if kind.columns and not settled.entry.whole_records:
+    for kind in columns.kinds if not settled.entry.whole_records else ():
+        if kind.columns:
             raise InputError(
                 f"Method {settled.entry.name!r} groups every column on its own, but columns {listed(kind.columns)} are "
                 "one value. Use a method that groups whole records."
@@ -186,7 +186,7 @@ def _confidential(
 ) -> tuple[Chosen, ...]:
     """Return the confidential columns; refuse one that is named for something else too."""
     user_kinds, sensitive = request.kinds or {}, list[Chosen]()
-    for name in as_names(request.confidential):
+    for name in request.confidential or ():
         check_name(name, names, "confidential")
         if name in taken_names or name in [column.name for column in sensitive]:
             raise InputError(
@@ -205,7 +205,7 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
     if not request.sums:
         return ()
     spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
-    rules = [read_rule(text) for text in as_names(request.sums)]
+    rules = [read_rule(text) for text in request.sums]
     for rule in rules:
         for name in rule.columns:
             check_name(name, list(spelled), "sums")
@@ -229,7 +229,7 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
 
 def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
     """Return the columns that a parameter names; refuse one that is not masked or holds no numbers."""
-    names = as_names(getattr(request, role))
+    names = list(getattr(request, role) or ())
     for name in names:
         check_name(name, list(schema.names), role)
         if name not in masked:
@@ -250,10 +250,7 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
     """Return how much each masked column counts; None if all do alike."""
     if request.distance is None and request.importance is None:
         return None
-    importance, decide = (
-        dict(request.importance or {}),
-        as_names(request.distance) if request.distance is not None else masked,
-    )
+    importance, decide = dict(request.importance or {}), masked if request.distance is None else request.distance
     for role, names in (("distance", decide), ("importance", list(importance))):
         for name in names:
             if name not in masked:
@@ -269,7 +266,7 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
 def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmasked: list[Name]) -> None:
     """Refuse columns that are named for two things at once."""
     names = list(schema.names)
-    dropped, keep = as_names(request.identifiers), as_names(request.keep)
+    dropped, keep = request.identifiers or (), request.keep or ()
     for role, columns in (("identifiers", dropped), ("keep", keep)):
         for name in columns:
             check_name(name, names, role)
@@ -296,8 +293,8 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmas
             )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
-        of_stratum = name in as_names(request.by) and request.small == "merge" and (request.kinds or {})[name].joins
-        if name not in (*masked, *as_names(request.confidential)) and not of_stratum:
+        of_stratum = name in (request.by or ()) and request.small == "merge" and (request.kinds or {})[name].joins
+        if name not in (*masked, *(request.confidential or ())) and not of_stratum:
             raise InputError(
                 f"{parameter('kinds')} names column {name!r}, which is not masked. Name it in {parameter('columns')} "
                 f"too. (A stratum may have a hierarchy if small strata are joined: {setting('small', 'merge')}.)"

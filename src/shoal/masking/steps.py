@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from shoal.blocks.quantisation import bounds
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
-from shoal.core.measures import canonical_labels
+from shoal.core.measures import bounds, canonical_labels
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Floats, Ints, Spelling
-from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
-from shoal.kinds.column import Column, Storage
+from shoal.kinds.column import Column, Storage, composed_cells
 from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.time_scale import Span
 from shoal.masking.cells import Cell, Joined, Moves, Own, PartStatistics

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from shoal.core.checks import as_names
 from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
 from shoal.core.messages import Message, agreeing, count, listed, setting
 from shoal.core.types import Floats, Ints
@@ -189,7 +188,7 @@ def _total_notes(plan: Plan, totals: Ints) -> list[str]:
 
 def _identifier_notes(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> list[str]:
     """Warn of columns that look like identifiers and are not kept on purpose."""
-    meant = as_names(request.keep)
+    meant = request.keep or ()
     notes = []
     for name, reason in _with_unit(request, columns, reasons).items():
         if name not in meant:
@@ -225,7 +224,7 @@ def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequen
 
 def _stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[Name]) -> list[str]:
     """Return a note if the columns of a file include an index that is not in the release."""
-    meant = {*columns.released, *as_names(request.identifiers)}
+    meant = {*columns.released, *(request.identifiers or ())}
     return [NO_INDEX] if any(name not in meant for name in stored_indexes(names)) else []
 
 

@@ -16,7 +16,7 @@ from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.core.unicode_forms import composed, composed_cells
+from shoal.kinds.column import composed, composed_cells
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.privacy_unit import Unit, check_unit, read_unit
 from shoal.privacy.publication_methods import PublicationMethod

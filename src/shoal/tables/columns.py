@@ -14,9 +14,8 @@ import polars as pl
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Name, Spelling
-from shoal.core.unicode_forms import composed, composed_cells
 from shoal.kernels.words import ABSENT, Words, words_of
-from shoal.kinds.column import FLOAT, Storage, word_of
+from shoal.kinds.column import FLOAT, Column, Storage, composed, composed_cells
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale
@@ -34,6 +33,7 @@ __all__ = [
     "cells_of",
     "check_no_numbers",
     "check_released",
+    "column_of",
     "is_coded",
     "kind_of",
     "mostly_numbers",
@@ -195,9 +195,14 @@ def as_floats(series: pl.Series) -> Floats:
     return series.to_numpy().copy()
 
 
+def column_of(name: Name, cells: pl.Series) -> Column:
+    """Return numbers as a column."""
+    return Column(name, as_floats(cells), kind_of(cells.dtype))
+
+
 def cell_words(series: pl.Series, *, category: bool = False) -> Words:
     """Return the bits of a numeric column, hashes of the cells of another, with a word of its own for null."""
-    timed = word_of(series.dtype) is not None
+    timed = series.dtype.is_temporal()
     series = series.to_physical() if timed else series
     if category and not timed:
         words: Words = series.cast(pl.String).hash(seed=0).to_numpy().copy()

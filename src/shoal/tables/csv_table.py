@@ -17,9 +17,8 @@ import polars as pl
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Ints, Spelling
-from shoal.core.unicode_forms import composed, composed_cells
 from shoal.kernels.words import Words
-from shoal.kinds.column import MISSING, Column
+from shoal.kinds.column import MISSING, Column, composed, composed_cells
 from shoal.kinds.date import Date, check_no_dates, read_dates
 from shoal.kinds.time_scale import Span, span_of
 from shoal.tables.columns import (
@@ -28,11 +27,10 @@ from shoal.tables.columns import (
     Name,
     NewColumn,
     TextNumbers,
-    as_floats,
     as_number,
     cell_words,
+    column_of,
     is_coded,
-    kind_of,
     mostly_numbers,
     not_numeric,
     number_like,
@@ -116,7 +114,7 @@ class CsvTable(Table):
         numbers = self._numbers_of(name)
         if not numbers.dtype.is_numeric():
             raise not_numbers(name, self._named(name), self.dialect, first)
-        return Column(name, as_floats(numbers.set(self._coded(name), None)), kind_of(numbers.dtype))
+        return column_of(name, numbers.set(self._coded(name), None))
 
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return the dates or times that the cells say."""

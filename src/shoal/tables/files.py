@@ -181,12 +181,12 @@ def read_table(
 
 def write_file(frame: Any, path: str | os.PathLike[str]) -> None:
     """Write a frame as a whole or not at all; the ending of the path decides the format."""
+    check_target(path)
     write_table(open_table(frame), Path(path))
 
 
 def write_table(table: Table, target: Path) -> None:
-    """Write a table as a whole or not at all; one that was read from a file is written like it."""
-    check_target(target)
+    """Write a table to a checked target, as a whole or not at all; one that was read from a file is written like it."""
     with written_beside(target) as temporary:
         FORMATS[target.suffix.lower()].write(table, temporary)
 

@@ -108,7 +108,7 @@ def name_words(name: Name) -> str:
 
 def identifying_columns(columns: Mapping[Name, pl.Series]) -> tuple[dict[Name, str], dict[Name, WholeNumbers]]:
     """Return which of some columns look like identifiers and why, and the whole numbers that may be a numbering."""
-    cells = {name: Cells.of(column) for name, column in columns.items()}
+    cells = Cells.of_columns(columns)
     reasons = {name: looks_like_identifier(name, column) for name, column in cells.items()}
     numbers = {name: _whole_numbers(column) for name, column in cells.items()}
     return (

@@ -14,9 +14,8 @@ from shoal.core.errors import InputError, closest
 from shoal.core.measures import group_sizes
 from shoal.core.messages import agreeing, listed, parameter
 from shoal.core.types import Bools, Ints, Spelling
-from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words
-from shoal.kinds.column import Column
+from shoal.kinds.column import Column, composed_cells
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
@@ -26,10 +25,9 @@ from shoal.tables.columns import (
     Name,
     NewColumn,
     TextNumbers,
-    as_floats,
     cell_words,
+    column_of,
     is_coded,
-    kind_of,
     without_codes,
 )
 
@@ -118,7 +116,7 @@ class Table:
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, or refuse one that holds none."""
         cells = without_codes(self.stored(name), self.codes.get(name, ()))
-        return Column(name, as_floats(cells), kind_of(cells.dtype))
+        return column_of(name, cells)
 
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return a column of dates, times or durations, and its span; refuse one that holds none."""

@@ -16,10 +16,10 @@ from functools import cache
 import numpy as np
 
 from shoal.algorithms.mdav import mdav
-from shoal.algorithms.method import Outcome
 from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
 from shoal.algorithms.optimize.relaxation_rounding import round_groups
+from shoal.algorithms.registry import Outcome
 from shoal.algorithms.two_swap import improve, start_labels
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, number_through, partition_of, sse
 from shoal.core.progress import DONE, STOP, fresh_state, within

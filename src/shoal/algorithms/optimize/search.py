@@ -22,7 +22,6 @@ from functools import cache, partial
 import numpy as np
 
 from shoal.algorithms.initial_partition import initial_labels, mdav_start, split_large
-from shoal.algorithms.method import SEARCH_SECONDS, Outcome
 from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.exchange import anneal_by_exchange
 from shoal.algorithms.optimize.group_columns import ColumnPool, GroupColumns, columns_in, new_column_pool
@@ -34,6 +33,7 @@ from shoal.algorithms.optimize.relaxation_rounding import round_groups, round_re
 from shoal.algorithms.optimize.set_partitioning import Regions, recombine_regions
 from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
+from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
 from shoal.core.measures import canonical_labels, number_through, partition_of
 from shoal.core.progress import DONE, STOP, fresh_state, publish, within
 from shoal.core.types import Floats, Ints, State

@@ -1,12 +1,15 @@
-"""Options of commands: made from the parameters of a request, read into its values, and named in messages.
+"""The terminal: options that are typed, made from the parameters of a request, and all that commands print.
 
-A message names a parameter as its flag: ``missing='group'`` is ``--missing group``.
+A message names a parameter as its flag: ``missing='group'`` is ``--missing group``. Everything is printed here, so that
+names, values and paths cannot steer the terminal.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import MISSING, Field
 from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar
@@ -15,25 +18,34 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from shoal.core.errors import InputError
-from shoal.core.messages import Reference
+from shoal.core.messages import Reference, summary_lines, visible
 from shoal.core.parameters import COLUMNS, PANELS, parameters_of
 from shoal.kinds.kind_registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
 __all__ = [
     "flags_of",
+    "forget_warnings",
     "kind_options",
     "option",
     "read_codes",
     "read_importance",
+    "say",
+    "say_pair",
+    "say_refusal",
+    "say_rows",
+    "say_warning",
     "typed",
     "values_of",
+    "was_said",
     "with_parameters",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Texts = list[str] | None
 NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
+
+_warnings: ContextVar[list[str]] = ContextVar("warnings that the command has printed")
 
 
 def kind_options() -> dict[str, OptionInfo]:
@@ -204,3 +216,46 @@ def _typed_kinds(calls: Mapping[Any, str]) -> str:
         setting = f"{column}={text[1:-1]}" if text else str(column)
         parts.append(f"--{kind.lower()} {shlex.quote(setting)}")
     return " ".join(parts)
+
+
+# Printing
+
+
+def say(text: str, *, bold: bool = False) -> None:
+    """Print text of one or more lines."""
+    typer.secho(visible(text, lines=True), bold=bold or None)
+
+
+def say_rows(rows: Iterable[tuple[str, object]]) -> None:
+    """Print a summary, one line per row of a name and a value."""
+    typer.echo(summary_lines(rows))
+
+
+def say_pair(name: str, value: object) -> None:
+    """Print a line of a summary."""
+    say_rows([(name, value)])
+
+
+def say_refusal(text: str) -> None:
+    """Print why a command ends, in one line."""
+    typer.secho(f"shoal: {visible(text)}", err=True, fg=typer.colors.RED)
+
+
+def say_warning(category: type[Warning], text: str) -> None:
+    """Print a warning in one line, and remember it."""
+    _warnings.get([]).append(_plain(text))
+    typer.secho(f"{category.__name__}: {visible(text)}", err=True, fg=typer.colors.YELLOW)
+
+
+def forget_warnings() -> None:
+    """Begin a command: none of its warnings has been printed."""
+    _warnings.set([])
+
+
+def was_said(note: str) -> bool:
+    """Return whether a warning that was printed holds the words of a note."""
+    return any(_plain(note) in warning for warning in _warnings.get([]))
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
