@@ -32,11 +32,10 @@ from shoal.engines.disk_shuffle import Places, Shuffle, write_all
 from shoal.engines.process_pool import Template, Workers
 from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema
 from shoal.tables.columns import Codes, Name
-from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.csv_table import Dialect
 from shoal.tables.files import CSV, check_target
 from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.csv_files import csv_text, encode_part
-from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.outputs import folder_beside, written_beside, written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table
@@ -352,16 +351,13 @@ def _release_part(
     table = function(source.table(part, layout.read), answers, *arguments).only(layout.names)
     path = folder / f"output-{part}"
     if csv:
-        dialect = table.dialect if isinstance(table, CsvTable) else Dialect()
-        frame = table.text if isinstance(table, CsvTable) else from_arrow(table.native)
-        content = csv_text(frame, dialect, header=part == 0)
+        dialect = table.dialect or Dialect()
+        content = csv_text(table.csv_frame(), dialect, header=part == 0)
         path.write_bytes(encode_part(content, dialect, first=part == 0))
         return path
     import pyarrow as pa
 
-    native = (
-        table.with_numbers(layout.numbers, layout.types).to_arrow() if isinstance(table, CsvTable) else table.native
-    )
+    native = table.arrow_part(layout.numbers, layout.types)
     with pa.ipc.new_file(str(path), native.schema) as file:
         file.write_table(native)
     return path

@@ -16,7 +16,7 @@ from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.arrow_files import (
     ARROW,
     PARQUET,
@@ -333,7 +333,7 @@ def _dialect(table: Table, path: Path) -> Dialect:
 
 
 def _write_csv(table: Table, path: Path) -> None:
-    write_csv(table.text if isinstance(table, CsvTable) else as_polars(table.native), path, _dialect(table, path))
+    write_csv(table.csv_frame(), path, _dialect(table, path))
 
 
 def _read_csv_back(path: Path, table: Table) -> Table:

@@ -41,6 +41,7 @@ __all__ = [
     "check_same_columns",
     "column_types",
     "find_paths",
+    "open_part",
     "open_source",
     "parquet_source",
     "parts_of",
@@ -87,7 +88,12 @@ class Source:
     def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
         """Return a part, or some columns of it."""
         table = self.parts[part].read(None if columns is None else list(columns))
-        return open_table(table) if self.dialect is None else CsvTable(from_arrow(table), self.dialect)
+        return open_part(table, self.dialect)
+
+
+def open_part(part: Any, dialect: Dialect | None) -> Table:
+    """Open a part of a table; if it was CSV, the part is text in Arrow and the dialect says how it was written."""
+    return open_table(part) if dialect is None else CsvTable(from_arrow(part), dialect)
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
