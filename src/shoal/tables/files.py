@@ -31,7 +31,7 @@ from shoal.tables.formats.data_sets import OWN
 from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
-from shoal.tables.formats.stat_files import READERS, read_stat, write_stat
+from shoal.tables.formats.stat_files import READERS, read_stat, read_stored, write_stat
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.table import Table
 
@@ -361,7 +361,7 @@ FORMATS: dict[str, Format] = {
             tuple(READERS),
             lambda path, **_: read_stat(path),
             write_stat,
-            lambda path, _: open_table(read_stat(path, trusted=True).file.raw),
+            lambda path, _: read_stored(path),
             not_written=(".sas7bdat",),
         ),
     )

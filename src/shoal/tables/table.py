@@ -36,6 +36,7 @@ from shoal.tables.formats.frame_columns import as_polars
 
 if TYPE_CHECKING:
     from shoal.tables.csv_table import Dialect
+    from shoal.tables.formats.stat_files import StatFile
 
 __all__ = [
     "NO_INDEX",
@@ -45,6 +46,7 @@ __all__ = [
     "choose_columns",
     "describe_stratum",
     "label_frame",
+    "named_by_place",
     "number_rows",
     "stored_indexes",
     "stratum_codes",
@@ -67,6 +69,7 @@ class Table:
     rows: int  # the number of records
     codes: Codes  # cells that mean missing, by column
     dialect: Dialect | None = None  # how it is written, of a CSV file
+    stat_file: StatFile | None = None  # labels and stored cells, of a statistical package's file
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
 
     @property
@@ -174,11 +177,11 @@ class Table:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
-        return _named_by_place(composed_cells(self.meaning(name)) for name in names)
+        return named_by_place(composed_cells(self.meaning(name)) for name in names)
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
-        return _named_by_place(map(self.stored, names))
+        return named_by_place(map(self.stored, names))
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return the ways in which missing cells of a column are spelled: None for null, "NaN", and codes."""
@@ -232,7 +235,8 @@ class Table:
         raise NotImplementedError
 
 
-def _named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
+def named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
+    """Return columns as a frame; polars would take some names for patterns."""
     return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
 
 
