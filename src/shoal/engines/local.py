@@ -99,7 +99,7 @@ def open_local(
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
-        source = open_source(paths, folder, rows, wanted=wanted, codes=codes, run=workers.map, named=True, **csv)
+        source = open_source(paths, folder, rows, numbers=wanted, codes=codes, run=workers.map, named=True, **csv)
         yield LocalRecords(source, folder, workers, limits, stamps)
 
 
@@ -221,7 +221,7 @@ class LocalRecords(Records):
         folder = self._folder / "check"
         folder.mkdir()
         paths = [written_path(output)]
-        source = open_source(paths, folder, rows, wanted=list(masked), run=self._workers.map, **options)
+        source = open_source(paths, folder, rows, numbers=list(masked), run=self._workers.map, **options)
         return LocalRecords(source, folder, self._workers, self._limits)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:

@@ -152,7 +152,7 @@ def open_source(
     folder: Path,
     rows: int,
     *,
-    wanted: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     codes: Codes | None = None,
     run: Run = starmap,
     named: bool = False,
@@ -176,21 +176,21 @@ def open_source(
         tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
-        return Source(parts, names, _numeric_names(parts, names, dialect, wanted, codes or {}), dialect)
+        return Source(parts, names, _numeric_names(parts, names, dialect, numbers, codes or {}), dialect)
     schema = describe_parquet(paths[0])[0]
     check_same_columns(paths, (describe_parquet(path)[0] for path in paths[1:]), schema)
     return parquet_source(_parquet_parts(paths, folder, rows, run), schema, starmap)
 
 
 def _numeric_names(
-    parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
+    parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, numbers: Sequence[str], codes: Codes
 ) -> tuple[str, ...]:
     """Return the columns that hold numbers in their first records, or in the first part in which they hold anything."""
     types: dict[str, str | None] = dict.fromkeys(names)
 
     def look(frame: pl.DataFrame) -> None:
         for name, text in named_cells(frame):
-            types[name] = number_type(without_words(text, codes.get(name, ())), dialect, codes=name in wanted)
+            types[name] = number_type(without_words(text, codes.get(name, ())), dialect, codes=name in numbers)
 
     if parts:
         look(parts[0].head(10_000))
