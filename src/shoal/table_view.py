@@ -12,7 +12,6 @@ import polars as pl
 from shoal.core.types import Ints
 from shoal.kinds.column import composed_cells
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import CsvTable
 from shoal.tables.table import Table
 
 __all__ = ["View"]
@@ -49,9 +48,9 @@ class View:
     @property
     def format(self) -> Mapping[str, str | None]:
         """How a CSV file is written, as `shoal.mask` takes it; empty for other tables."""
-        if not isinstance(self.table, CsvTable):
-            return {}
         dialect = self.table.dialect
+        if dialect is None:
+            return {}
         return {name: getattr(dialect, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
 
     @property
@@ -74,10 +73,7 @@ class View:
     def column(self, name: Name) -> pl.Series:
         """Return the cells of a column as they are counted: codes for missing and NaN are null."""
         if name not in self._columns:
-            cells = _plain(self.table.keys([name])["0"])
-            if isinstance(self.table, CsvTable) and cells.dtype == pl.String:  # missing may be spelled in words
-                cells = self.table.categories(name)
-            self._columns[name] = composed_cells(cells)
+            self._columns[name] = composed_cells(_plain(self.table.counted(name)))
         return self._columns[name]
 
     def columns(self) -> dict[Name, pl.Series]:

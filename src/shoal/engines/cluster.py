@@ -29,10 +29,9 @@ from shoal.core.types import Ints
 from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema, Shapes
 from shoal.tables.addresses import as_place
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import CsvTable, Dialect
-from shoal.tables.formats.frame_columns import from_arrow
+from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.frames import open_table
-from shoal.tables.sources import FilePart
+from shoal.tables.sources import FilePart, open_part
 from shoal.tables.table import Table
 
 __all__ = [
@@ -377,10 +376,7 @@ def release_part(number: int, native: Any, answers: Arrays, state: PartState | N
     released = function(table, values, *arguments)
     if hasattr(native, "iloc"):
         return released.native
-    released = released.only(layout.names)
-    if isinstance(released, CsvTable):
-        return released.with_numbers(layout.numbers, layout.types).to_arrow()
-    return released.native
+    return released.only(layout.names).arrow_part(layout.numbers, layout.types)
 
 
 def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None, shared: SharedArguments) -> Any:
@@ -402,7 +398,7 @@ def _read(part: Any, columns: Sequence[str]) -> Any:
 def _open(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:
     """Open some columns of what was read."""
     some = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
-    return open_table(some) if dialect is None else CsvTable(from_arrow(some), dialect)
+    return open_part(some, dialect)
 
 
 def _digest(arrays: Arrays) -> bytes:

@@ -32,11 +32,10 @@ from shoal.engines.disk_shuffle import Places, Shuffle, write_all
 from shoal.engines.process_pool import Template, Workers
 from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema
 from shoal.tables.columns import Codes, Name
-from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.csv_table import Dialect
 from shoal.tables.files import CSV, check_target
 from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.csv_files import csv_text, encode_part
-from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.outputs import folder_beside, written_beside, written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table
@@ -100,7 +99,7 @@ def open_local(
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
-        source = open_source(paths, folder, rows, wanted=wanted, codes=codes, run=workers.map, named=True, **csv)
+        source = open_source(paths, folder, rows, numbers=wanted, codes=codes, run=workers.map, named=True, **csv)
         yield LocalRecords(source, folder, workers, limits, stamps)
 
 
@@ -222,7 +221,7 @@ class LocalRecords(Records):
         folder = self._folder / "check"
         folder.mkdir()
         paths = [written_path(output)]
-        source = open_source(paths, folder, rows, wanted=list(masked), run=self._workers.map, **options)
+        source = open_source(paths, folder, rows, numbers=list(masked), run=self._workers.map, **options)
         return LocalRecords(source, folder, self._workers, self._limits)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
@@ -352,16 +351,13 @@ def _release_part(
     table = function(source.table(part, layout.read), answers, *arguments).only(layout.names)
     path = folder / f"output-{part}"
     if csv:
-        dialect = table.dialect if isinstance(table, CsvTable) else Dialect()
-        frame = table.text if isinstance(table, CsvTable) else from_arrow(table.native)
-        content = csv_text(frame, dialect, header=part == 0)
+        dialect = table.dialect or Dialect()
+        content = csv_text(table.csv_frame(), dialect, header=part == 0)
         path.write_bytes(encode_part(content, dialect, first=part == 0))
         return path
     import pyarrow as pa
 
-    native = (
-        table.with_numbers(layout.numbers, layout.types).to_arrow() if isinstance(table, CsvTable) else table.native
-    )
+    native = table.arrow_part(layout.numbers, layout.types)
     with pa.ipc.new_file(str(path), native.schema) as file:
         file.write_table(native)
     return path

@@ -33,7 +33,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.table_view import View, sizes_of, spread
 from shoal.tables.columns import Name, is_coded, mostly_numbers
-from shoal.tables.csv_table import CsvTable, present_cells
+from shoal.tables.csv_table import present_cells
 from shoal.tables.files import open_data, writable_endings
 from shoal.tables.identifiers import SMALL, looks_like_identifier
 from shoal.tables.table import Table, stored_indexes
@@ -185,7 +185,7 @@ def inspect(
     check_data(request, data, dask=False)
     whole = open_data(data, numbers=(), named=True, **request.csv)
     table = whole if most is None or whole.rows <= most else whole.take(spread(whole.rows, most))
-    if thousands is None and isinstance(table, CsvTable) and (sign := table.find_thousands(decimal)):
+    if thousands is None and (sign := table.find_thousands(decimal)):
         return inspect(data, k, most=most, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {
         name: missing_codes(Cells.of(column))

@@ -20,7 +20,6 @@ from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
 from shoal.privacy.synthesis import CountPlan, synthesise
 from shoal.tables.columns import Name, NewColumn, check_released
-from shoal.tables.csv_table import CsvTable
 from shoal.tables.files import read_back, write_table
 from shoal.tables.outputs import folder_beside, moved_together, written_path
 from shoal.tables.table import Table
@@ -143,14 +142,13 @@ def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints])
     written as any other, not in the dialect of the confidential one.
     """
     prepared = plan.prepared
-    table = prepared.table.in_own_dialect() if isinstance(prepared.table, CsvTable) else prepared.table
+    table = prepared.table.in_own_dialect()
     new = {
         name: NewColumn(np.ascontiguousarray(values[:, j]), _storage(plan, j), rounded=prepared.whole[j])
         for j, name in enumerate(prepared.names)
     }
     for answer, codes in zip(prepared.answers, answer_codes, strict=True):
-        words = tuple(map(str, answer.categories)) if isinstance(table, CsvTable) else answer.categories
-        new[answer.name] = NewColumn(codes.astype(np.float64), CATEGORY, categories=words)
+        new[answer.name] = NewColumn(codes.astype(np.float64), CATEGORY, categories=answer.categories)
     released = table.released(new).only(released_names(plan))
     check_released(released.names, released_names(plan))
     return released
@@ -192,7 +190,7 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
 
 def write_release(released: Table, output: str | os.PathLike[str]) -> None:
     """Write the released table as a whole or not at all, with its columns and no others."""
-    if isinstance(released, CsvTable) and Path(output).suffix.lower() == ".tsv":
+    if Path(output).suffix.lower() == ".tsv":
         released = released.in_own_dialect("\t")
     try:
         with moved_together():

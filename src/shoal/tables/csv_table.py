@@ -107,7 +107,7 @@ class CsvTable(Table):
 
     def numeric_names(self) -> list[Name]:
         """Return the columns of which all cells are numbers."""
-        return [name for name in self.names if self._meaning(name).dtype.is_numeric()]
+        return [name for name in self.names if self.meaning(name).dtype.is_numeric()]
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, codes such as 007 too."""
@@ -135,15 +135,23 @@ class CsvTable(Table):
         """Return what numbers a column holds that is text."""
         return text_numbers(self._named(name), self.dialect, first)
 
-    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return what the cells mean."""
-        meanings = [self._meaning(name) for name in names]
-        forms = [composed_cells(cells) if cells.dtype == pl.String else cells for cells in meanings]
-        return pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(forms)])
+    def stored(self, name: Name) -> pl.Series:
+        """Return the cells of a column as they are spelled."""
+        return self._cells[name]
 
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+    def meaning(self, name: Name) -> pl.Series:
+        """Return a column as it is compared: as numbers, or its cells as they are spelled."""
+        parsed = self._parse(name, codes=name in self._numbers)
+        return parsed if parsed.dtype.is_numeric() else self._cells[name]
+
+    def counted(self, name: Name) -> pl.Series:
+        """Return a column as it is counted: as numbers, or as categories."""
+        cells = self.meaning(name)
+        return self.categories(name) if cells.dtype == pl.String else cells
+
+    def csv_frame(self) -> pl.DataFrame:
         """Return the cells as they are spelled."""
-        return pl.DataFrame([self._cells[name].alias(str(i)) for i, name in enumerate(names)])
+        return self.text
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return the different texts of missing cells."""
@@ -185,7 +193,8 @@ class CsvTable(Table):
         columns = {}
         for name, column in new.items():
             if column.categories is not None:
-                cells = pl.Series(column.cells(), dtype=pl.String)
+                texts = replace(column, categories=tuple(map(str, column.categories)))
+                cells = pl.Series(texts.cells(), dtype=pl.String)
             elif column.scale is not None:
                 cells = column.scale.cells(column.values)
             else:
@@ -231,11 +240,11 @@ class CsvTable(Table):
         """Return what columns are stored as: Int64, Float64 or String; None if all their cells are missing."""
         return {name: number_type(self._named(name), self.dialect, codes=name in self._numbers) for name in names}
 
-    def with_numbers(self, names: Sequence[Name], types: Mapping[Name, pl.DataType]) -> pl.DataFrame:
-        """Return the cells, those of some columns as numbers, of others in the types that all parts have."""
-        numbers = {name: self._numbers_of(name) for name in names}
-        others = {name: as_type(self._named(name), self.dialect, dtype) for name, dtype in types.items()}
-        return with_cells(self.text, numbers | others)
+    def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
+        """Return the cells in Arrow, some columns as numbers, others in the types that all parts have."""
+        cells = {name: self._numbers_of(name) for name in numbers}
+        cells |= {name: as_type(self._named(name), self.dialect, dtype) for name, dtype in types.items()}
+        return with_cells(self.text, cells).to_arrow()
 
     def _parse(self, name: Name, *, codes: bool) -> pl.Series:
         """Return a column as numbers if all its cells are numbers, else as text."""
@@ -253,16 +262,11 @@ class CsvTable(Table):
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _as_stored(self, name: Name) -> pl.Series:
-        parsed = self._cells[name] if name in self._texts else self._meaning(name)
+        parsed = self._cells[name] if name in self._texts else self.meaning(name)
         if name not in self._numbers or parsed.dtype.is_numeric():
             return parsed
         numbers = self._numbers_of(name)
         return numbers if numbers.dtype.is_numeric() else parsed
-
-    def _meaning(self, name: Name) -> pl.Series:
-        """Return a column as it is compared: as numbers, or its cells as they are spelled."""
-        parsed = self._parse(name, codes=name in self._numbers)
-        return parsed if parsed.dtype.is_numeric() else self._cells[name]
 
     def _coded(self, name: Name) -> pl.Series:
         """Say which cells are codes for missing."""

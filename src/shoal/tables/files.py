@@ -16,7 +16,7 @@ from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.arrow_files import (
     ARROW,
     PARQUET,
@@ -31,7 +31,7 @@ from shoal.tables.formats.data_sets import OWN
 from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
-from shoal.tables.formats.stat_files import READERS, read_stat, write_stat
+from shoal.tables.formats.stat_files import READERS, read_stat, read_stored, write_stat
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.table import Table
 
@@ -333,7 +333,7 @@ def _dialect(table: Table, path: Path) -> Dialect:
 
 
 def _write_csv(table: Table, path: Path) -> None:
-    write_csv(table.text if isinstance(table, CsvTable) else as_polars(table.native), path, _dialect(table, path))
+    write_csv(table.csv_frame(), path, _dialect(table, path))
 
 
 def _read_csv_back(path: Path, table: Table) -> Table:
@@ -361,7 +361,7 @@ FORMATS: dict[str, Format] = {
             tuple(READERS),
             lambda path, **_: read_stat(path),
             write_stat,
-            lambda path, _: open_table(read_stat(path, trusted=True).file.raw),
+            lambda path, _: read_stored(path),
             not_written=(".sas7bdat",),
         ),
     )

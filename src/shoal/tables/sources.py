@@ -41,6 +41,7 @@ __all__ = [
     "check_same_columns",
     "column_types",
     "find_paths",
+    "open_part",
     "open_source",
     "parquet_source",
     "parts_of",
@@ -87,7 +88,12 @@ class Source:
     def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
         """Return a part, or some columns of it."""
         table = self.parts[part].read(None if columns is None else list(columns))
-        return open_table(table) if self.dialect is None else CsvTable(from_arrow(table), self.dialect)
+        return open_part(table, self.dialect)
+
+
+def open_part(part: Any, dialect: Dialect | None) -> Table:
+    """Open a part of a table; if it was CSV, the part is text in Arrow and the dialect says how it was written."""
+    return open_table(part) if dialect is None else CsvTable(from_arrow(part), dialect)
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
@@ -146,7 +152,7 @@ def open_source(
     folder: Path,
     rows: int,
     *,
-    wanted: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     codes: Codes | None = None,
     run: Run = starmap,
     named: bool = False,
@@ -170,21 +176,21 @@ def open_source(
         tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
-        return Source(parts, names, _numeric_names(parts, names, dialect, wanted, codes or {}), dialect)
+        return Source(parts, names, _numeric_names(parts, names, dialect, numbers, codes or {}), dialect)
     schema = describe_parquet(paths[0])[0]
     check_same_columns(paths, (describe_parquet(path)[0] for path in paths[1:]), schema)
     return parquet_source(_parquet_parts(paths, folder, rows, run), schema, starmap)
 
 
 def _numeric_names(
-    parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
+    parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, numbers: Sequence[str], codes: Codes
 ) -> tuple[str, ...]:
     """Return the columns that hold numbers in their first records, or in the first part in which they hold anything."""
     types: dict[str, str | None] = dict.fromkeys(names)
 
     def look(frame: pl.DataFrame) -> None:
         for name, text in named_cells(frame):
-            types[name] = number_type(without_words(text, codes.get(name, ())), dialect, codes=name in wanted)
+            types[name] = number_type(without_words(text, codes.get(name, ())), dialect, codes=name in numbers)
 
     if parts:
         look(parts[0].head(10_000))

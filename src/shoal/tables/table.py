@@ -30,9 +30,11 @@ from shoal.tables.columns import (
     is_coded,
     without_codes,
 )
+from shoal.tables.formats.frame_columns import as_polars
 
 if TYPE_CHECKING:
     from shoal.tables.csv_table import Dialect
+    from shoal.tables.formats.stat_files import StatFile
 
 __all__ = [
     "NO_INDEX",
@@ -42,6 +44,7 @@ __all__ = [
     "choose_columns",
     "describe_stratum",
     "label_frame",
+    "named_by_place",
     "number_rows",
     "stored_indexes",
     "stratum_codes",
@@ -64,6 +67,7 @@ class Table:
     rows: int  # the number of records
     codes: Codes  # cells that mean missing, by column
     dialect: Dialect | None = None  # how it is written, of a CSV file
+    stat_file: StatFile | None = None  # labels and stored cells, of a statistical package's file
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
 
     @property
@@ -91,6 +95,18 @@ class Table:
         """Return the levels of all columns whose type knows an order."""
         return {name: levels for name in self.names if (levels := self.levels(name)) is not None}
 
+    def find_thousands(self, decimal: str | None = None) -> str | None:
+        """Return the sign between thousands in a table of text; other tables have numbers."""
+        return None
+
+    def csv_frame(self) -> pl.DataFrame:
+        """Return the table with its cells as a CSV file holds them."""
+        return as_polars(self.native)
+
+    def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
+        """Return a part of a table in Arrow; text becomes numbers in columns that are numbers in all parts."""
+        return self.native
+
     # Columns as they are worked with; `first` records come before this part.
 
     def stored(self, name: Name) -> pl.Series:
@@ -100,6 +116,14 @@ class Table:
     def spelled(self, name: Name) -> pl.Series:
         """Return the cells of a column with codes that its format already reads as missing."""
         return self.stored(name)
+
+    def meaning(self, name: Name) -> pl.Series:
+        """Return the cells of a column as they are compared."""
+        return self.stored(name)
+
+    def counted(self, name: Name) -> pl.Series:
+        """Return the cells of a column as they are counted: missing cells that are spelled in words are null."""
+        return self.keys([name])["0"]
 
     def nulls(self, name: Name) -> Bools:
         """Return which cells of a column are null; NaN is another cell."""
@@ -151,11 +175,11 @@ class Table:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
-        return _named_by_place(composed_cells(self.stored(name)) for name in names)
+        return named_by_place(composed_cells(self.meaning(name)) for name in names)
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
-        return _named_by_place(map(self.stored, names))
+        return named_by_place(map(self.stored, names))
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return the ways in which missing cells of a column are spelled: None for null, "NaN", and codes."""
@@ -185,6 +209,10 @@ class Table:
         """Return the table of some of the columns."""
         raise NotImplementedError
 
+    def in_own_dialect(self, delimiter: str = ",") -> Table:
+        """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
+        return self
+
     def coded(self, codes: Codes) -> Table:
         """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
         table = copy(self)
@@ -205,7 +233,8 @@ class Table:
         raise NotImplementedError
 
 
-def _named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
+def named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
+    """Return columns as a frame; polars would take some names for patterns."""
     return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
 
 

@@ -25,6 +25,7 @@ from shoal.tables.columns import (
     NewColumn,
     TextNumbers,
     as_floats,
+    cells_of,
     kind_of,
     mostly_numbers,
     no_numbers,
@@ -48,10 +49,12 @@ from shoal.tables.formats.frame_columns import (
     without_views,
 )
 from shoal.tables.formats.metadata import without_metadata
-from shoal.tables.table import NO_INDEX, Table, check_names, stored_indexes
+from shoal.tables.table import NO_INDEX, Table, check_names, named_by_place, stored_indexes
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+    from shoal.tables.formats.stat_files import StatFile
 
 __all__ = ["FrameTable", "open_table"]
 
@@ -97,16 +100,17 @@ def open_table(data: Any) -> Table:
 
 
 class FrameTable(Table):
-    """A pandas, polars or pyarrow frame."""
+    """A pandas, polars or pyarrow frame, or one of polars read from a statistical package's file."""
 
-    def __init__(self, frame: nw.DataFrame[Any]) -> None:
-        self._frame, self.codes = frame, {}
+    def __init__(self, frame: nw.DataFrame[Any], stat_file: StatFile | None = None) -> None:
+        self._frame, self.stat_file, self.codes = frame, stat_file, {}
         self.names, self.rows = list(frame.columns), len(frame)
 
     @property
     def native(self) -> Any:
-        """The frame as given."""
-        return self._frame.to_native()
+        """The frame as given, with the stored cells of its file in columns that are not masked."""
+        frame = self._frame.to_native()
+        return frame if self.stat_file is None else self.stat_file.restored(frame)
 
     @property
     def index_notes(self) -> tuple[str, ...]:  # type: ignore[override]  # most tables have none
@@ -173,7 +177,9 @@ class FrameTable(Table):
         return series, span_of(series, stored)
 
     def scale(self, name: Name) -> str | None:
-        """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
+        """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others; or what labels say."""
+        if self.stat_file is not None:
+            return self.stat_file.scale(name, self.stored(name))
         if self.levels(name) is not None:
             return "ordinal"
         return "nominal" if str(self._frame.schema[name]) == "Categorical" else None
@@ -229,6 +235,18 @@ class FrameTable(Table):
         """Return a column in polars, as text where it has no type for it."""
         return to_polars(self._series(name))
 
+    def spelled(self, name: Name) -> pl.Series:
+        """Return a column with the codes that its file knows as missing, unless it is masked."""
+        file = self.stat_file
+        return self.stored(name) if file is None or name in file.changed else cells_of(file.raw, name)
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are written."""
+        if self.stat_file is None:
+            return super().cells(names)
+        frame = self.native
+        return named_by_place(cells_of(frame, name) for name in names)
+
     def nulls(self, name: Name) -> Bools:
         """Return which cells are null in the library of the frame."""
         return is_null(self._series(name))
@@ -247,23 +265,29 @@ class FrameTable(Table):
 
         # Of a table of Arrow without columns, rows that are taken one by one are not counted.
         frame = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
-        return FrameTable(nw.maybe_reset_index(frame))
+        return FrameTable(nw.maybe_reset_index(frame), self.stat_file and self.stat_file.take(rows))
 
     def without(self, names: Sequence[Name]) -> Table:
         """Return the frame without some of the columns."""
         if self._frame.implementation.is_pandas():  # which takes a list of names that are truth values for a mask
             return FrameTable(self._frame.drop(list(names)))
-        return super().without(names)
+        if not names:
+            return self
+        others = self._columns([name for name in self.names if name not in names])
+        return FrameTable(others, self.stat_file and self.stat_file.without(names))
 
     def only(self, names: Sequence[Name]) -> FrameTable:
-        """Return some of the columns."""
+        """Return some of the columns, without their labels."""
+        return FrameTable(self._columns(names))
+
+    def _columns(self, names: Sequence[Name]) -> nw.DataFrame[Any]:
         import narwhals as nw
 
         if self._frame.implementation.is_polars():
-            return FrameTable(nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True))
+            return nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True)
         if self._frame.implementation.is_pandas():  # names may be anything
-            return FrameTable(nw.from_native(self._frame.to_native()[list(names)], eager_only=True))
-        return FrameTable(self._frame.select([nw.col(name) for name in names]))
+            return nw.from_native(self._frame.to_native()[list(names)], eager_only=True)
+        return self._frame.select([nw.col(name) for name in names])
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -274,7 +298,8 @@ class FrameTable(Table):
         cells = {name: self._new(name, column) for name, column in new.items()}
         cells |= {name: self._respelled(name, changed) for name, changed in (strata or {}).items() if changed}
         frame = self._frame.with_columns(*(series.alias(name) for name, series in cells.items()))
-        return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
+        file = self.stat_file and self.stat_file.released(new, strata or ())
+        return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True), file)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> FrameTable:
         """Return the frame with text in the place of some columns."""
@@ -282,7 +307,8 @@ class FrameTable(Table):
 
         backend = self._frame.implementation
         columns = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
-        return FrameTable(self._frame.with_columns(*columns))
+        file = self.stat_file and self.stat_file.relabelled(texts)
+        return FrameTable(self._frame.with_columns(*columns), file)
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
         """Return a column of text or categories with other spellings, in its own type."""

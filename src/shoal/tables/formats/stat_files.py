@@ -8,21 +8,21 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.core.types import Ints, Spelling
+from shoal.core.types import Ints
 from shoal.tables.columns import Name, NewColumn, as_number, cells_of, named_cells, with_cells, without_columns
 from shoal.tables.formats.arrow_files import naming_file
 from shoal.tables.formats.frame_columns import as_doubles, as_polars
-from shoal.tables.formats.frames import FrameTable
+from shoal.tables.formats.frames import FrameTable, open_table
 from shoal.tables.table import Table
 
-__all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
+__all__ = ["READERS", "WRITERS", "StatFile", "read_stat", "read_stored", "write_stat"]
 
 READERS = {
     ".sav": "read_sav",
@@ -46,16 +46,6 @@ OF_TIMES = re.compile(r"%-?[td]|(A|E|S|J)?DATE|D?TIME|MTIME|YMDHMS|QYR|MOYR|WKYR
 WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}
 
 
-@dataclass(frozen=True)
-class StatFile:
-    """What a statistical package's file holds beside the cells that are masked."""
-
-    raw: pl.DataFrame  # the table with the user-missing values of SPSS as they are stored
-    tagged: Mapping[str, pl.Series]  # columns of Stata with tagged missing values (.a to .z), as they are stored
-    metadata: Any  # labels, formats, definitions of missing values
-    suffix: str  # the ending of the file's name
-
-
 class Changed(NamedTuple):
     """How a column was masked."""
 
@@ -74,74 +64,51 @@ class Changed(NamedTuple):
         return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
 
-class StatTable(FrameTable):
-    """A statistical package's file: every value that the package takes for missing is a missing cell.
+@dataclass(frozen=True)
+class StatFile:
+    """A statistical package's file beside the cells that are masked; columns that are not touched stay as stored."""
 
-    Columns that are not touched are written as they are stored.
-    """
+    raw: pl.DataFrame  # the table with the user-missing values of SPSS as they are stored
+    tagged: Mapping[str, pl.Series]  # columns of Stata with tagged missing values (.a to .z), as they are stored
+    metadata: Any  # labels, formats, definitions of missing values
+    suffix: str  # the ending of the file's name
+    changed: Mapping[str, Changed] = field(default_factory=dict)  # columns that are masked
+    strata: frozenset[str] = frozenset()  # columns whose missing cells are all alike
 
-    def __init__(
-        self,
-        frame: pl.DataFrame,
-        file: StatFile,
-        changed: Mapping[str, Changed] | None = None,
-        strata: Collection[str] = (),
-    ) -> None:
-        import narwhals as nw
-
-        super().__init__(nw.from_native(frame, eager_only=True))
-        self.file, self.changed, self.strata = file, changed or {}, frozenset(strata)
-
-    @property
-    def native(self) -> pl.DataFrame:
-        """The table with user-missing values as they are stored, but for columns that are masked or strata."""
-        frame: pl.DataFrame = self._frame.to_native()
+    def restored(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the table with user-missing values as they are stored, but for columns that are masked or strata."""
         if not self.changed:
             return frame
         stored = [name for name in frame.columns if name not in {*self.changed, *self.strata}]
-        return with_cells(frame, {name: cells_of(self.file.raw, name) for name in stored})
+        return with_cells(frame, {name: cells_of(self.raw, name) for name in stored})
 
-    def scale(self, name: Name) -> str | None:
+    def scale(self, name: Name, cells: pl.Series) -> str | None:
         """Return the scale of a column all of whose values have labels, "ordinal" if the package says so."""
-        labels = self.file.metadata.variable_value_labels.get(name)
-        if not labels or not set(self._series(name).drop_nulls().unique().to_list()) <= set(labels):
+        labels = self.metadata.variable_value_labels.get(name)
+        if not labels or not set(cells.drop_nulls().unique().to_list()) <= set(labels):
             return None
-        return "ordinal" if self.file.metadata.variable_measure.get(name) == "ordinal" else "nominal"
+        return "ordinal" if self.metadata.variable_measure.get(name) == "ordinal" else "nominal"
 
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are stored."""
-        frame = self.native
-        return pl.DataFrame([cells_of(frame, name).alias(str(i)) for i, name in enumerate(names)])
+    def take(self, rows: Ints) -> StatFile:
+        """Return the file of some of the records."""
+        tagged = {name: series[rows] for name, series in self.tagged.items()}
+        return replace(self, raw=self.raw[rows], tagged=tagged)
 
-    def spelled(self, name: Name) -> pl.Series:
-        """Return a column with the codes that the package knows as missing, unless it is masked."""
-        return self.stored(name) if name in self.changed else cells_of(self.file.raw, name)
-
-    def take(self, rows: Ints) -> StatTable:
-        """Return some of the records."""
-        tagged = {name: series[rows] for name, series in self.file.tagged.items()}
-        file = replace(self.file, raw=self.file.raw[rows], tagged=tagged)
-        return StatTable(self._frame.to_native()[rows], file, self.changed, self.strata)
-
-    def without(self, names: Sequence[Name]) -> StatTable:
-        """Return the table without some of the columns."""
-        tagged = {name: series for name, series in self.file.tagged.items() if name not in names}
-        file = replace(self.file, raw=without_columns(self.file.raw, names), tagged=tagged)
+    def without(self, names: Sequence[Name]) -> StatFile:
+        """Return the file without some of the columns."""
+        tagged = {name: series for name, series in self.tagged.items() if name not in names}
         changed = {name: how for name, how in self.changed.items() if name not in names}
-        return StatTable(without_columns(self._frame.to_native(), names), file, changed, self.strata)
+        return replace(self, raw=without_columns(self.raw, names), tagged=tagged, changed=changed)
 
-    def released(
-        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
-    ) -> StatTable:
-        """Return the table with new values in some columns; all that is missing in the strata is alike."""
-        frame = super().released(new, strata).native
+    def released(self, new: Mapping[Name, NewColumn], strata: Collection[Name]) -> StatFile:
+        """Return the file of a table with new values in some columns and one missing value in the strata."""
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
-        return StatTable(frame, self.file, {**self.changed, **changed}, {*self.strata, *(strata or {})})
+        return replace(self, changed={**self.changed, **changed}, strata=self.strata | {*strata})
 
-    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> StatTable:
-        """Return the table with text in the place of some columns, which no label describes."""
-        changed = {name: Changed(category=False, code=None) for name in texts}
-        return StatTable(super().relabelled(texts).native, self.file, {**self.changed, **changed}, self.strata)
+    def relabelled(self, names: Collection[Name]) -> StatFile:
+        """Return the file of a table with text in some columns, which no label describes."""
+        changed = {name: Changed(category=False, code=None) for name in names}
+        return replace(self, changed={**self.changed, **changed})
 
 
 def _pyreadstat() -> Any:
@@ -152,8 +119,20 @@ def _pyreadstat() -> Any:
     return pyreadstat
 
 
-def read_stat(path: Path, *, trusted: bool = False) -> StatTable:
-    """Read the file; missing values of the package become missing cells. A trusted file was written by this process."""
+def read_stat(path: Path) -> FrameTable:
+    """Read the file; missing values of the package become missing cells."""
+    import narwhals as nw
+
+    frame, file = _read(path, trusted=False)
+    return FrameTable(nw.from_native(frame, eager_only=True), file)
+
+
+def read_stored(path: Path) -> Table:
+    """Read a file that was written by this process, with its cells as they are stored."""
+    return open_table(_read(path, trusted=True)[1].raw)
+
+
+def _read(path: Path, *, trusted: bool) -> tuple[pl.DataFrame, StatFile]:
     library = _pyreadstat()
     suffix = path.suffix.lower()
     read = getattr(library, READERS[suffix])
@@ -162,13 +141,13 @@ def read_stat(path: Path, *, trusted: bool = False) -> StatTable:
     with naming_file(path):
         if suffix == ".xpt":
             frame, metadata = read(path, output_format="polars")
-            return StatTable(frame, StatFile(frame, {}, metadata, suffix))
+            return frame, StatFile(frame, {}, metadata, suffix)
         raw, metadata = read(path, output_format="polars", user_missing=True)
         coded = metadata.missing_ranges or metadata.missing_user_values
         frame = read(path, output_format="polars")[0] if coded else raw
         tagged = {name: cells_of(raw, name) for name in metadata.missing_user_values}
         raw = with_cells(raw, {name: cells_of(frame, name) for name in tagged})
-    return StatTable(frame, StatFile(raw, tagged, metadata, suffix))
+    return frame, StatFile(raw, tagged, metadata, suffix)
 
 
 def _check_dictionary(path: Path) -> None:
@@ -196,14 +175,15 @@ def write_stat(table: Table, path: Path) -> None:
     suffix = path.suffix.lower()
     frame = as_doubles(as_polars(table.native), f"A {suffix} file")
     keywords: dict[str, Any] = {}
-    if isinstance(table, StatTable):
-        metadata = table.file.metadata
+    file = table.stat_file
+    if file is not None:
+        metadata = file.metadata
 
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
-            return {n: value for n, value in described.items() if n in frame.columns and n not in table.changed}
+            return {n: value for n, value in described.items() if n in frame.columns and n not in file.changed}
 
         labels, ranges = kept(metadata.variable_value_labels), kept(metadata.missing_ranges)
-        for name, how in table.changed.items():
+        for name, how in file.changed.items():
             labels[name] = how.labels(metadata.variable_value_labels.get(name, {}), cells_of(frame, name))
             ranges[name] = how.missing_ranges(metadata.missing_ranges[name]) if name in metadata.missing_ranges else []
         formats = {
@@ -211,7 +191,7 @@ def write_stat(table: Table, path: Path) -> None:
             for name, written in metadata.original_variable_types.items()
             if written  # SAS may tell none
             and name in frame.columns
-            and (name not in table.changed or _shows(written, cells_of(frame, name), table.changed[name]))
+            and (name not in file.changed or _shows(written, cells_of(frame, name), file.changed[name]))
         }
 
         keywords["column_labels"] = {
@@ -220,14 +200,14 @@ def write_stat(table: Table, path: Path) -> None:
         keywords["file_label"] = metadata.file_label or ""
         if suffix != ".xpt":
             keywords["variable_value_labels"] = {name: entry for name, entry in labels.items() if entry}
-        if suffix in SPSS and table.file.suffix in SPSS:
+        if suffix in SPSS and file.suffix in SPSS:
             keywords["missing_ranges"] = {name: entry for name, entry in ranges.items() if entry}
             keywords["variable_measure"] = {n: m for n, m in metadata.variable_measure.items() if n in frame.columns}
             keywords["variable_format"] = formats
-        if suffix == table.file.suffix == ".dta":
+        if suffix == file.suffix == ".dta":
             keywords["missing_user_values"] = kept(metadata.missing_user_values)
             keywords["variable_format"] = formats
-            tags = {name: cells for name, cells in kept(table.file.tagged).items() if name not in table.strata}
+            tags = {name: cells for name, cells in kept(file.tagged).items() if name not in file.strata}
             frame = with_cells(frame, _integers_of_stata(frame, metadata.readstat_variable_types) | tags)
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
