@@ -107,7 +107,7 @@ class CsvTable(Table):
 
     def numeric_names(self) -> list[Name]:
         """Return the columns of which all cells are numbers."""
-        return [name for name in self.names if self.meaning(name).dtype.is_numeric()]
+        return [name for name in self.names if self._meaning(name).dtype.is_numeric()]
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, codes such as 007 too."""
@@ -135,18 +135,19 @@ class CsvTable(Table):
         """Return what numbers a column holds that is text."""
         return text_numbers(self._named(name), self.dialect, first)
 
-    def stored(self, name: Name) -> pl.Series:
-        """Return the cells of a column as they are spelled."""
-        return self._cells[name]
+    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return what the cells mean."""
+        meanings = [self._meaning(name) for name in names]
+        forms = [composed_cells(cells) if cells.dtype == pl.String else cells for cells in meanings]
+        return pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(forms)])
 
-    def meaning(self, name: Name) -> pl.Series:
-        """Return a column as it is compared: as numbers, or its cells as they are spelled."""
-        parsed = self._parse(name, codes=name in self._numbers)
-        return parsed if parsed.dtype.is_numeric() else self._cells[name]
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return the cells as they are spelled."""
+        return pl.DataFrame([self._cells[name].alias(str(i)) for i, name in enumerate(names)])
 
     def counted(self, name: Name) -> pl.Series:
         """Return a column as it is counted: as numbers, or as categories."""
-        cells = self.meaning(name)
+        cells = self._meaning(name)
         return self.categories(name) if cells.dtype == pl.String else cells
 
     def csv_frame(self) -> pl.DataFrame:
@@ -262,11 +263,16 @@ class CsvTable(Table):
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _as_stored(self, name: Name) -> pl.Series:
-        parsed = self._cells[name] if name in self._texts else self.meaning(name)
+        parsed = self._cells[name] if name in self._texts else self._meaning(name)
         if name not in self._numbers or parsed.dtype.is_numeric():
             return parsed
         numbers = self._numbers_of(name)
         return numbers if numbers.dtype.is_numeric() else parsed
+
+    def _meaning(self, name: Name) -> pl.Series:
+        """Return a column as it is compared: as numbers, or its cells as they are spelled."""
+        parsed = self._parse(name, codes=name in self._numbers)
+        return parsed if parsed.dtype.is_numeric() else self._cells[name]
 
     def _coded(self, name: Name) -> pl.Series:
         """Say which cells are codes for missing."""

@@ -117,10 +117,6 @@ class Table:
         """Return the cells of a column with codes that its format already reads as missing."""
         return self.stored(name)
 
-    def meaning(self, name: Name) -> pl.Series:
-        """Return the cells of a column as they are compared."""
-        return self.stored(name)
-
     def counted(self, name: Name) -> pl.Series:
         """Return the cells of a column as they are counted: missing cells that are spelled in words are null."""
         return self.keys([name])["0"]
@@ -175,7 +171,7 @@ class Table:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
-        return named_by_place(composed_cells(self.meaning(name)) for name in names)
+        return named_by_place(composed_cells(self.stored(name)) for name in names)
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
