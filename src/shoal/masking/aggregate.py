@@ -326,18 +326,22 @@ def count_dominated(
     >>> count_dominated(np.array([1.0, 2.0, 900.0, 5.0, 6.0, 7.0]), np.array([0, 0, 0, 1, 1, 1]), np.zeros(6))
     (1, 2)
     """
+    amounts, moved = (values, rounding) if weights is None else (values * weights, rounding * weights)
     present = ~np.isnan(values)
-    shares = np.ones(len(values)) if weights is None else weights
-    amounts, moved, labels = (values * shares)[present], (rounding * shares)[present], labels[present]
+    if not present.all():
+        amounts, moved, labels = amounts[present], moved[present], labels[present]
+        units = None if units is None else units[present]
     if not len(labels):
         return 0, 0
     groups = int(labels.max()) + 1
     # The total that the released value stands for differs from the true one by this.
     error = np.bincount(labels, moved, minlength=groups)
     if units is not None:
-        amounts, labels = _by_unit(amounts, labels, units[present])
+        amounts, labels = _by_unit(amounts, labels, units)
     # Members of opposite sign may cancel out, which nobody who estimates can know.
-    error = np.where(np.bincount(labels, amounts < 0, minlength=groups) > 0, np.abs(error), error)
+    negative = amounts < 0
+    if negative.any():
+        error = np.where(np.bincount(labels[negative], minlength=groups) > 0, np.abs(error), error)
     largest, second, rest = np.full(groups, -1.0), np.zeros(groups), np.zeros(groups)
     split_largest(np.abs(amounts), labels, largest, second, rest)
     dominated = (largest > 0) & (np.abs(rest + error) < BELOW * largest)

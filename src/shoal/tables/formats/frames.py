@@ -26,6 +26,7 @@ from shoal.tables.columns import (
     TextNumbers,
     as_floats,
     cells_of,
+    column_of,
     kind_of,
     mostly_numbers,
     no_numbers,
@@ -142,7 +143,7 @@ class FrameTable(Table):
         if plain is not None:
             return Column(name, plain.astype(np.float64, copy=False), kind)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        return super().column(name, first)
+        return column_of(name, without_codes(to_polars(series), codes))
 
     def timed_names(self) -> list[Name]:
         """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
