@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT, command
 
 import shoal
-from shoal.app.table_file import TableFile, identified
+from shoal.app.table_file import OpenedFile, identified
 from shoal.demo import firms
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -875,7 +875,7 @@ def test_settings_outlive_a_killed_server_and_originals_do_not(context, tmp_path
     (session,) = server.sessions()
     eventually(lambda: list(session.rglob("firms.csv")) and list(session.rglob("labels.csv")))
     table = tmp_path / "firms.csv"
-    settings = server.state / "shoal" / f"settings-{identified(TableFile(table, str(table))).key}.json"
+    settings = server.state / "shoal" / f"settings-{identified(OpenedFile(table, str(table))).key}.json"
     eventually(lambda: settings.exists() and json.loads(settings.read_text())["settings"]["asked"]["k"] == 3)
     assert json.loads(settings.read_text())["settings"]["roles"]["sales"] == "identifier"
     server.end(signal.SIGKILL)

@@ -17,7 +17,7 @@ from shoal.app.folder import Folder, state_folder
 from shoal.app.release_files import write_files
 from shoal.app.release_step import warnings_of
 from shoal.app.settings import Settings, from_plain, to_plain
-from shoal.app.table_file import TableFile, identified, inspect_table
+from shoal.app.table_file import OpenedFile, identified, inspect_table
 from shoal.app.texts import help_of, methods, options_of
 from shoal.app.versions import Version, make_version, preview
 from shoal.app.work import Work
@@ -29,7 +29,7 @@ from shoal.masking.manifest import read_manifest
 @pytest.fixture
 def work(tmp_path):
     firms(400).write_csv(tmp_path / "firms.csv")
-    source = TableFile(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
+    source = OpenedFile(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
     return Work().with_table(*inspect_table(identified(source), tmp_path / "part.csv"))
 
 
@@ -102,7 +102,7 @@ def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
     firms(400).write_csv(tmp_path / "firms.csv")
     firms(400).write_parquet(tmp_path / "firms.parquet")
     for name in ("firms.csv", "firms.parquet"):
-        table, found = inspect_table(TableFile(tmp_path / name, name), tmp_path / "part.csv")
+        table, found = inspect_table(OpenedFile(tmp_path / name, name), tmp_path / "part.csv")
         assert table.partial
         assert found.records == 50
         work = Work().with_table(table, found)
@@ -119,7 +119,7 @@ def test_a_large_damaged_parquet_file_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr("shoal.app.table_file.MOST_BYTES", 10)
     (tmp_path / "in.parquet").write_bytes(b"PAR1 nothing at all PAR1")
     with pytest.raises(shoal.FileError, match=r"File .*in\.parquet cannot be read: .* restore a copy\."):
-        inspect_table(TableFile(tmp_path / "in.parquet", "in.parquet"), tmp_path / "scratch")
+        inspect_table(OpenedFile(tmp_path / "in.parquet", "in.parquet"), tmp_path / "scratch")
 
 
 def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(work, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 
 import shoal
 from shoal.app.folder import replacing
-from shoal.app.table_file import TableFile
+from shoal.app.table_file import OpenedFile
 from shoal.app.versions import Version, require_unchanged
 
 __all__ = ["check_targets", "hierarchy_files", "make_report", "targets_of", "write_files"]
@@ -35,7 +35,7 @@ def hierarchy_files(masked: Path, release: shoal.Release) -> dict[Any, Path]:
     }
 
 
-def check_targets(version: Version, table: TableFile, files: Mapping[str, Path], *, replace: Sequence[Path]) -> None:
+def check_targets(version: Version, table: OpenedFile, files: Mapping[str, Path], *, replace: Sequence[Path]) -> None:
     """Refuse paths that must not be written; only those of `replace` may exist."""
     masked, ending = files["masked"], version.masked_file(table).suffix
     if not masked.parent.is_dir():
@@ -50,7 +50,7 @@ def check_targets(version: Version, table: TableFile, files: Mapping[str, Path],
 
 
 def write_files(
-    version: Version, table: TableFile, files: Mapping[str, Path], *, replace: Sequence[Path]
+    version: Version, table: OpenedFile, files: Mapping[str, Path], *, replace: Sequence[Path]
 ) -> list[Path]:
     """Write the files of a version; after a crash each is the old one or the new one."""
     require_unchanged(table)
@@ -84,7 +84,7 @@ def _write_ways(kinds: Mapping[Any, Any], name: str, path: Path) -> None:
         csv.writer(file, delimiter=delimiter).writerows([value, *above] for value, above in ways.items())
 
 
-def make_report(version: Version, table: TableFile, output: Path) -> Path:
+def make_report(version: Version, table: OpenedFile, output: Path) -> Path:
     """Make the report as `shoal mask --report` does, with the same method at other k on its map."""
     release: Any = version.release
     if version.comparison is None:

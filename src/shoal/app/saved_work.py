@@ -13,7 +13,7 @@ import shoal
 from shoal.app.folder import replacing
 from shoal.app.settings import from_plain, to_plain
 from shoal.app.tab import Tab
-from shoal.app.table_file import TableFile
+from shoal.app.table_file import OpenedFile
 from shoal.app.versions import Version
 from shoal.app.work import Work
 
@@ -88,7 +88,7 @@ def open_work(tab: Tab, path: Path) -> None:
         return
     table = tab.work.table
     if original.is_absolute() and original.is_file():
-        table = TableFile(original, str(original))
+        table = OpenedFile(original, str(original))
     elif tab.work.inspection is None:
         tab.refuse(
             f"Table {original} of the saved work does not exist. Open it or drag it in, then open the work again."

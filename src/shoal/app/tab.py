@@ -14,7 +14,7 @@ import shoal
 from shoal.app.folder import Folder
 from shoal.app.jobs import Job
 from shoal.app.settings import Settings, from_plain, to_plain
-from shoal.app.table_file import TableFile, identified, inspect_table
+from shoal.app.table_file import OpenedFile, identified, inspect_table
 from shoal.app.texts import in_labels
 from shoal.app.versions import Version, make_version
 from shoal.app.work import Work
@@ -107,10 +107,10 @@ class Tab:
     ) -> None:
         """Open a table; it has a name if it was dragged in, `csv` is its format, and `check` may refuse it."""
         path = path.expanduser().absolute()
-        table = TableFile(path, name or str(path), csv=csv or {})
+        table = OpenedFile(path, name or str(path), csv=csv or {})
         stored: dict[str, Any] = {}  # of this table, by an earlier session
 
-        def inspect() -> tuple[TableFile, shoal.Inspection]:
+        def inspect() -> tuple[OpenedFile, shoal.Inspection]:
             if check is not None:
                 check()
             marked = identified(table)
@@ -119,7 +119,7 @@ class Tab:
                 marked = replace(marked, csv=stored.get("csv", {}))
             return inspect_table(marked, self.folder.fresh("part.csv"))
 
-        def opened(inspected: tuple[TableFile, shoal.Inspection]) -> None:
+        def opened(inspected: tuple[OpenedFile, shoal.Inspection]) -> None:
             self._leave()
             self.work = self.work.with_table(*inspected)
             if name is None:

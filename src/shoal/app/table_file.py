@@ -11,7 +11,7 @@ from typing import Any
 
 import shoal
 
-__all__ = ["HEAD", "MOST_BYTES", "TableFile", "identified", "inspect_table"]
+__all__ = ["HEAD", "MOST_BYTES", "OpenedFile", "identified", "inspect_table"]
 
 MOST = 50_000  # records by which roles and kinds are proposed
 MOST_BYTES = 1_000_000_000  # of a CSV or Parquet file that is read in full for the view
@@ -19,7 +19,7 @@ HEAD = 200_000  # records of a larger one
 
 
 @dataclass(frozen=True)
-class TableFile:
+class OpenedFile:
     """A table file: `name` differs from its path if it was dragged in, `key` finds its stored settings."""
 
     path: Path
@@ -59,7 +59,7 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def identified(table: TableFile) -> TableFile:
+def identified(table: OpenedFile) -> OpenedFile:
     """Return a table file with its stamp and key."""
     stamp = stamp_of(table.path)  # before it is read: a later change must be seen
     if table.dragged and stamp is not None:  # the copy has a new path each time
@@ -70,7 +70,7 @@ def identified(table: TableFile) -> TableFile:
     return replace(table, stamp=stamp, key=key)
 
 
-def inspect_table(table: TableFile, scratch: Path) -> tuple[TableFile, shoal.Inspection]:
+def inspect_table(table: OpenedFile, scratch: Path) -> tuple[OpenedFile, shoal.Inspection]:
     """Inspect a table, or the first records of a large one; `scratch` holds those of a CSV file for a moment."""
     path, large = table.path, table.path.is_file() and table.path.stat().st_size > MOST_BYTES
     if large and path.suffix.lower() in (".parquet", ".pq"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import shoal
 from shoal.app.settings import Settings
-from shoal.app.table_file import TableFile
+from shoal.app.table_file import OpenedFile
 from shoal.app.texts import options_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Version:
         """Return the path of one of its files."""
         return Path(str(self.folder)) / name
 
-    def masked_file(self, table: TableFile) -> Path:
+    def masked_file(self, table: OpenedFile) -> Path:
         """Return the path of its masked table, in the format of the original where that can be written."""
         ending = Path(table.name).suffix.lower()
         return self.path(f"{Path(table.title).stem}-masked{'.csv' if ending in ('', '.sas7bdat') else ending}")
@@ -84,7 +84,7 @@ def make_version(work: Work, number: int, settings: Settings, folder: Path) -> V
     return version
 
 
-def require_unchanged(table: TableFile) -> None:
+def require_unchanged(table: OpenedFile) -> None:
     """Refuse a table that has changed on disk."""
     if table.changed:
         raise shoal.InputError(CHANGED.format(table.title))

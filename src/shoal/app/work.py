@@ -9,12 +9,12 @@ from typing import Any
 import shoal
 from shoal.app.jobs import Job
 from shoal.app.settings import Settings
-from shoal.app.table_file import TableFile
+from shoal.app.table_file import OpenedFile
 from shoal.app.versions import Version
 
 __all__ = ["ReleaseForm", "Work"]
 
-NO_TABLE = TableFile(Path(), "")
+NO_TABLE = OpenedFile(Path(), "")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ReleaseForm:
 class Work:
     """The state of a tab. A table is open if it has been inspected."""
 
-    table: TableFile = NO_TABLE
+    table: OpenedFile = NO_TABLE
     inspection: shoal.Inspection | None = None
     settings: Settings = field(default_factory=Settings)
     versions: list[Version] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Work:
     restored: bool = False  # the settings are of an earlier session, and the page reports it
     error: str = ""
 
-    def with_table(self, table: TableFile, inspection: shoal.Inspection) -> Work:
+    def with_table(self, table: OpenedFile, inspection: shoal.Inspection) -> Work:
         """Return new work with another table and the same view."""
         settings = Settings.proposed(inspection)
         view = {"step": self.step, "dark": self.dark, "values": self.values}
