@@ -63,7 +63,7 @@ def open_dask(
     output: str | os.PathLike[str] | None,
     scheduler: str | None,
     *,
-    wanted: Sequence[str],
+    numbers: Sequence[str],
     codes: Codes,
     csv: Mapping[str, str | None],
 ) -> Iterator[ClusterRecords]:
@@ -94,7 +94,7 @@ def open_dask(
                     f"Output {target} is an address: CSV files are rewritten as Parquet next to the output, which must "
                     "be a path then. Convert them to Parquet first, or use a path."
                 )
-            source = open_source(places, folder, RECORDS, numbers=wanted, codes=codes, named=True, **csv)  # type: ignore[arg-type]
+            source = open_source(places, folder, RECORDS, numbers=numbers, codes=codes, named=True, **csv)  # type: ignore[arg-type]
             if not source.parts:
                 raise InputError(f"File {data} has no records. Mask a table with at least k.")
         else:

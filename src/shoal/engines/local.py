@@ -91,7 +91,7 @@ def open_local(
     state: State,
     template: Template | None,
     *,
-    wanted: Sequence[str],
+    numbers: Sequence[str],
     codes: Codes,
     csv: Mapping[str, str | None],
 ) -> Iterator[LocalRecords]:
@@ -99,7 +99,7 @@ def open_local(
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
-        source = open_source(paths, folder, rows, numbers=wanted, codes=codes, run=workers.map, named=True, **csv)
+        source = open_source(paths, folder, rows, numbers=numbers, codes=codes, run=workers.map, named=True, **csv)
         yield LocalRecords(source, folder, workers, limits, stamps)
 
 

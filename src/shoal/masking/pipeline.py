@@ -101,7 +101,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
             from shoal.engines.dask import open_dask
 
             with open_dask(
-                data, request.output, request.scheduler, wanted=columns, codes=request.codes, csv=request.csv
+                data, request.output, request.scheduler, numbers=columns, codes=request.codes, csv=request.csv
             ) as records:
                 return mask_records(records, request)
         if is_beyond_memory(data, request.engine, request.memory):
@@ -122,9 +122,10 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
 
     def run(state: State) -> Release:
-        columns = request.columns or []
-        options = {"wanted": columns, "codes": request.codes, "csv": request.csv}
-        with open_local(paths, target, limits, state, template, **options) as records:  # type: ignore[arg-type]
+        numbers = request.columns or []
+        with open_local(
+            paths, target, limits, state, template, numbers=numbers, codes=request.codes, csv=request.csv
+        ) as records:
             return mask_records(records, request)
 
     steps = max(1, stored_bytes(paths) // 45_000_000)
