@@ -139,7 +139,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
         before = table.take(release.kept).coded(request.codes)
         after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
-            pair = read_pair(before, after, request, by=parameters["by"], blanked=release.blanked)
+            pair = read_pair(before, after, request, by=parameters["by"], blanked=release.blanked > 0)
         except InputError:  # a column of another kind, or other categories
             pair = None
         if pair is not None and _fits(release, *pair):

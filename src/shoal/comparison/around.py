@@ -10,8 +10,7 @@ import numpy as np
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.assessment.coded_records import read_original
-from shoal.comparison.compare import fewest
-from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, as_trial, attempt, pareto
+from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, as_trial, attempt, fewest, pareto
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.progress import DONE, STOP, watch

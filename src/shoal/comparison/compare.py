@@ -14,7 +14,7 @@ from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose
 from shoal.assessment.coded_records import CodedRecords
 from shoal.comparison.compare_request import MASKING, CompareRequest
-from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, attempt, pareto
+from shoal.comparison.trials import VARIED_PROMISES, Comparison, Trial, attempt, fewest, pareto, serves
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.messages import count, count_holders, parameter
@@ -33,7 +33,7 @@ from shoal.promises.rule_enforcement import rehearse_rules
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 
-__all__ = ["compare", "compare_request", "fewest"]
+__all__ = ["compare", "compare_request"]
 
 Promise = Mapping[str, Any]  # parameters of a request; none for no promise
 
@@ -121,15 +121,6 @@ def _too_large(sizes: Sequence[int], smallest_cell: int, unit: Name | None) -> d
     return {f"k = {size}": why for size in sizes}
 
 
-def fewest(records: MemoryRecords, plan: Plan) -> int:
-    """Return the number of records, or of units, of the smallest cell."""
-    arrays = records.original()
-    if "unit" not in arrays:
-        return int(plan.sizes.min())
-    cell = number_of_cells(arrays, plan.own[0])
-    return min(len(np.unique(arrays["unit"][cell == number])) for number in np.unique(cell))
-
-
 def _cells(records: MemoryRecords, plan: Plan) -> list[Floats]:
     """Return the records of each cell, where they lie when they are compared, without the columns that they miss."""
     Z = CodedRecords.of(records, plan).compared
@@ -179,7 +170,9 @@ def _try_all(
     for done, request in enumerate(requests, start=1):
         if state[STOP]:
             break
-        entry, options = request.entry, _shared_work(request, plan, cells, shared)
+        entry, options = request.entry, list[Mapping[str, Any]]()
+        if serves(records, plan, request):  # else the records depend on k
+            options = _shared_work(request, plan, cells, shared)
         promised = describe_promises(request.promises)
         keeps = entry.time_option is not None and not promised
         try:
@@ -262,8 +255,7 @@ def _shared_work(
 ) -> list[Mapping[str, Any]]:
     """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
     shared = request.entry.shared
-    # Where small cells are left out or joined, the records depend on k; blocks share nothing.
-    if shared is None or request.small != "error" or choose_rule(replace(plan, request=request), most=1) is not None:
+    if shared is None or choose_rule(replace(plan, request=request), most=1) is not None:  # blocks share nothing
         return []
     if shared not in done:
         work = shared.load()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from shoal.assessment.coded_records import CodedRecords
 from shoal.assessment.linkage import linkage
 from shoal.core.display import aligned, html_table, write_report
@@ -30,7 +32,18 @@ from shoal.tables.columns import Name
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["VARIED_PROMISES", "Attempt", "Comparison", "Price", "Trial", "as_trial", "attempt", "pareto"]
+__all__ = [
+    "VARIED_PROMISES",
+    "Attempt",
+    "Comparison",
+    "Price",
+    "Trial",
+    "as_trial",
+    "attempt",
+    "fewest",
+    "pareto",
+    "serves",
+]
 
 VARIED_PROMISES = ("diversity", "closeness")  # that trials differ in
 
@@ -98,7 +111,7 @@ class Attempt(NamedTuple):
         if plan.promise.models:
             codes = confidential_codes(arrays, plan.own[0].confidential)["confidential"]
             worst(codes, identical, plan.promise)
-        total = losses(self.groups.buckets)
+        total = losses(self.groups.buckets, plan.omissions)
         # Compiling happens once per installation and is not the time of a run.
         seconds = plan.timings["partition"] - plan.timings.get("compile", 0.0)
         return as_trial(
@@ -112,9 +125,25 @@ def attempt(
 ) -> Attempt:
     """Group planned records by another method, k or promise; `shared` holds options per cell that serve many runs."""
     records = records.watched(state)
-    # Which records of small cells are left out or joined depends on k.
-    plan = replace(plan.requesting(request), records=records) if request.small == "error" else prepare(records, request)
+    if serves(records, plan, request):
+        plan = replace(plan.requesting(request), records=records)
+    else:
+        plan = prepare(records, request)
     return Attempt(records, group(plan, shared))
+
+
+def serves(records: MemoryRecords, plan: Plan, request: MaskRequest) -> bool:
+    """Return whether a plan also serves a request with another k: no record of a small cell is moved for either."""
+    return request.small == "error" or (not plan.moved and fewest(records, plan) >= request.k)
+
+
+def fewest(records: MemoryRecords, plan: Plan) -> int:
+    """Return the number of records, or of units, of the smallest cell."""
+    arrays = records.original()
+    if "unit" not in arrays:
+        return int(plan.sizes.min())
+    cell = number_of_cells(arrays, plan.own[0])
+    return min(len(np.unique(arrays["unit"][cell == number])) for number in np.unique(cell))
 
 
 def as_trial(

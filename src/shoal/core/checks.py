@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 EXACT = 2**53  # every integer up to here is a float
 FARTHEST = 1e150  # the squares of larger numbers, added up, are infinite
 
-__all__ = ["EXACT", "FARTHEST", "as_names", "as_records", "check_choice", "check_k", "check_size", "plain_array"]
+__all__ = [
+    "EXACT",
+    "FARTHEST",
+    "as_names",
+    "as_records",
+    "check_choice",
+    "check_k",
+    "check_size",
+    "plain_array",
+    "read_share",
+]
 
 
 def as_names(names: Any) -> list[Any]:
@@ -109,6 +119,24 @@ def check_size(k: object) -> int:
     if k < 2:
         raise InputError(f"{parameter('k')} must be at least 2, got {k}: a group of one record hides nobody.")
     return int(k)
+
+
+def read_share(name: str, value: object) -> float:
+    """Return a share from 0 to 1 that may be written in percent.
+
+    Examples
+    --------
+    >>> read_share("max_left_out", "5%"), read_share("max_left_out", 0.5)
+    (0.05, 0.5)
+    """
+    try:
+        percent = isinstance(value, str) and value.rstrip().endswith("%")
+        share = float(str(value).rstrip().rstrip("%")) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if isinstance(value, bool) or not 0 <= share <= 1:
+        raise InputError(f"{parameter(name)} must be a share from 0% to 100%, such as '5%', got {value!r}.")
+    return share
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

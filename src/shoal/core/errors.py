@@ -13,7 +13,6 @@ __all__ = [
     "FileError",
     "FormulaWarning",
     "GroupsAsGivenWarning",
-    "IdentifierWarning",
     "InputError",
     "LargeBudgetWarning",
     "NotKAnonymousWarning",
@@ -76,10 +75,6 @@ class PrivacyWarning(_WithMessage, UserWarning):
 
 class NotKAnonymousWarning(PrivacyWarning):
     """The release is not k-anonymous for whole records."""
-
-
-class IdentifierWarning(PrivacyWarning):
-    """A column that looks like an identifier stays in the release."""
 
 
 class FormulaWarning(_WithMessage, UserWarning):

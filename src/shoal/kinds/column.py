@@ -26,6 +26,7 @@ __all__ = [
     "Storage",
     "composed",
     "composed_cells",
+    "decimals_of",
     "is_whole",
     "one_form",
     "word_of",
@@ -37,6 +38,8 @@ TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "durati
 # Text that means a missing cell, whatever the format of the file.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 
+MOST_DECIMALS = 10
+EXACT = 2.0**53  # up to here, floats hold all whole numbers
 SAMPLE = 2000  # cells whose spelling is looked at
 MOST = 0.9  # the share of cells that must look alike
 
@@ -58,6 +61,7 @@ class Storage(NamedTuple):
     type: str  # of its numbers: "float64", "float32", "int64", "uint8", …; or what else it holds
     whole: bool  # whether all its numbers are whole, whatever their type
     absent: float | None = None  # the number that means missing
+    decimals: int | None = None  # the most that a number has; None if it has all digits, or if there are no numbers
 
     @property
     def integer(self) -> bool:
@@ -88,8 +92,30 @@ class Column:
         if np.isnan(self.values).all():
             return None
         if "int" in self.type or "float" in self.type:
-            return Storage(self.type, whole="int" in self.type or is_whole(self.values))
+            decimals = 0 if "int" in self.type else decimals_of(self.values)
+            return Storage(self.type, whole=decimals == 0, decimals=decimals)
         return Storage(self.type, whole=False)
+
+
+def decimals_of(values: Floats) -> int | None:
+    """Return the most decimals that a number has; None for more than ten, or for no number.
+
+    Examples
+    --------
+    >>> decimals_of(np.array([3509.7, 12.25, np.nan])), decimals_of(np.array([1 / 3])), decimals_of(np.array([-7.0]))
+    (2, None, 0)
+    """
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return None
+    some, largest = present[:1000], float(np.abs(present).max())
+    for decimals in range(MOST_DECIMALS + 1):
+        power = 10.0**decimals
+        if decimals and largest * power >= EXACT:
+            return None
+        if all((np.rint(numbers * power) / power == numbers).all() for numbers in (some, present)):
+            return decimals
+    return None
 
 
 def is_whole(values: Floats) -> bool:

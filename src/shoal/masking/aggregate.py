@@ -71,6 +71,7 @@ class Rounding:
 
     storages: tuple[Storage, ...]  # of each masked column
     whole: bool = False  # whether columns of whole numbers stay whole
+    fitted: bool = False  # whether other numbers get at most one decimal more than their column has
     zeros: tuple[int, ...] = ()  # places of columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums that are kept, in order; their columns are places
     totals: bool = False  # whether whole numbers keep the total of every block
@@ -83,11 +84,28 @@ class Rounding:
     @property
     def changes(self) -> bool:
         """Whether values are stored with fewer digits than they have."""
-        return self.whole or bool(self.timed.any()) or any(storage.type == "float32" for storage in self.storages)
+        return (
+            self.whole
+            or any(places is not None for places in self.decimals)
+            or bool(self.timed.any())
+            or any(storage.type == "float32" for storage in self.storages)
+        )
+
+    @cached_property
+    def decimals(self) -> tuple[int | None, ...]:
+        """The decimals of the released numbers of each column; None for all digits, as sums need them."""
+        summed = {place for rule in self.rules for place in rule.columns}
+        return tuple(
+            storage.decimals + 1
+            if self.fitted and storage.decimals is not None and j not in summed and not (self.whole and storage.whole)
+            else None
+            for j, storage in enumerate(self.storages)
+        )
 
     def only(self, place: int) -> Rounding:
         """Return how the values of one column are stored, if it is grouped on its own."""
-        return Rounding((self.storages[place],), self.whole, (0,) if place in self.zeros else (), totals=self.totals)
+        zeros = (0,) if place in self.zeros else ()
+        return Rounding((self.storages[place],), self.whole, self.fitted, zeros, totals=self.totals)
 
     def apply(self, values: Floats, X: Floats, labels: Ints, block: Ints) -> Floats:
         """Return the values of groups, one row a group, as they can be stored.
@@ -99,6 +117,10 @@ class Rounding:
         nonzero = np.isin(np.arange(len(whole)), self.zeros)
         rounded = values.copy()
         rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
+        for place, decimals in enumerate(self.decimals):
+            if decimals is not None:
+                power = 10.0**decimals
+                rounded[:, place] = nearest(values[:, [place]] * power, nonzero[[place]])[:, 0] / power
         rounded[:, self.timed] = np.rint(values[:, self.timed])
         rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
         if self.totals:

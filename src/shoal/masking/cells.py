@@ -199,10 +199,11 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
             "a smaller k."
         )
     if small and columns.by:
+        joining = "" if columns.zeros else f"join small strata with {setting('small', 'merge')}, "
         raise InputError(
             f"{parameter('k')} must not exceed the number of {holders(unit)} of a stratum: k={request.k}, but "
-            f"{clauses(small)}. Use a smaller k, or join small strata first; masking joins small strata with "
-            f"{setting('small', 'merge')}, or leaves their records out with {setting('small', 'suppress')}."
+            f"{clauses(small)}. Use a smaller k, {joining}or leave their records out with "
+            f"{setting('small', 'suppress')}."
         )
     rare = [
         f"only {count_holders(size, unit)} of {describe_stratum(columns.by, cell.stratum)} "
@@ -219,8 +220,8 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     if rare:
         raise InputError(
             f"{setting('missing', 'group')} needs k={request.k}, but {clauses(rare)}. Use "
-            f"{setting('missing', 'drop')}, a smaller k or fewer columns; masking makes more cells missing with "
-            f"{setting('small', 'merge')}, or leaves these records out with {setting('small', 'suppress')}."
+            f"{setting('missing', 'drop')}, a smaller k or fewer columns, make more cells missing with "
+            f"{setting('small', 'merge')}, or leave these records out with {setting('small', 'suppress')}."
         )
 
 

@@ -33,7 +33,7 @@ from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, mak
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
-from shoal.masking.roles import Columns, choose_masked, settle
+from shoal.masking.roles import Columns, check_identifiers, choose_masked, settle
 from shoal.masking.small_strata import join_small, small_cells
 from shoal.masking.steps import (
     deal_to_blocks,
@@ -144,7 +144,7 @@ def prepare(records: Records, request: MaskRequest) -> Plan:
     if records.dialect is not None and not (records.whole or request.writes_csv):
         columns = replace(columns, typed=columns.with_own_cells)
     request = settle(request, columns)
-    check_engine(request, records)
+    check_engine(request, records, columns)
     with timed(timings, "prepare"):
         records.prepare(warm_up, request, len(columns.masked))
     with timed(timings, "read"):
@@ -178,6 +178,7 @@ def release(groups: Groups) -> Release:
         )  # fmt: skip
         with timed(plan.timings, "verify"):
             recounted = recount(written.records, plan, buckets, _units(plan, shuffled))
+            check_identifiers(request, plan.columns, recounted.identifiers)
         if request.escape_formulas and output is not None and written.records.dialect is not None:
             escape_header(written_path(output), columns.released, written.records.dialect)
         if request.labels is not None:
@@ -224,7 +225,7 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
         check_no_numbers(name, [part.texts[name] for part in parts if name in part.texts])
     if request.small == "suppress":
         moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
-    elif request.small == "merge":
+    elif request.small == "merge" and not columns.zeros:  # records that are zero in different columns stay apart
         moves = join_small(records, request, columns, parts) or STAY
     return (read(moves) if moves.patterns else parts), moves
 

@@ -78,13 +78,20 @@ class Plan:
     totals: Ints  # of each column of whole numbers, if they are kept
     zeros: Ints  # how many there are in each column whose zeros are kept
     notes: tuple[str, ...]
-    blanked: bool  # whether numbers are made missing
+    left_out: int  # records that are not released
+    blanked: int  # cells that are made missing
+    moved: bool  # whether records of small cells are left out or joined to others
     types: Mapping[Name, Any]  # of columns of text that are released as something else
 
     def requesting(self, request: MaskRequest) -> Plan:
         """Return the plan of a request that differs in method, k and promises, for the same records."""
         promise = self.promise._replace(models=tuple(request.models()))
         return replace(self, request=settle(request, self.columns), promise=promise, timings={})
+
+    @property
+    def omissions(self) -> float:
+        """The number of records that are left out, per released record."""
+        return self.left_out / self.rows
 
     @property
     def extent(self) -> Extent:
@@ -145,6 +152,8 @@ def make_plan(
     if columns.confidential:
         promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
     sizes = sizes_of(parts, roots, len(numbered))
+    left_out = sum(part.rows for part in parts) - rows
+    _check_left_out(request, left_out, rows, moves.blanked, int(np.sum([part.present for part in parts])))
     check_cells(request, columns, numbered, count_cells(request, parts, roots, len(numbered)))
     spelled = [
         frozenset[Spelling]().union(*spelled_parts)
@@ -189,6 +198,7 @@ def make_plan(
         rounding=Rounding(
             storages=storages,
             whole=request.whole,
+            fitted=request.decimals == "fit",
             zeros=tuple(columns.zero_places),
             rules=tuple(rule.renamed(places) for rule in columns.rules),
             totals=columns.totals,
@@ -196,9 +206,27 @@ def make_plan(
         totals=np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
         zeros=sizes @ zero,
         notes=(*notes, *moves.notes, *_code_notes(request, coded)),
-        blanked=moves.blanked > 0,
+        left_out=left_out,
+        blanked=moves.blanked,
+        moved=bool(moves.patterns),
         types=_types(columns, parts, numbered, dialect),
     )
+
+
+def _check_left_out(request: MaskRequest, left_out: int, rows: int, blanked: int, present: int) -> None:
+    """Refuse to leave out more records, or to make more cells missing, than was accepted."""
+    for number, total, noun, done in (
+        (left_out, left_out + rows, "record", "left out"),
+        (blanked, blanked + present, "cell", "made missing"),
+    ):
+        share = number / max(total, 1)
+        if share > request.accepted_share:
+            percent = f"{ceil(1000 * share) / 10:g}%"
+            raise InputError(
+                f"{number:,} of {count(total, noun)} ({percent}) would be {done}, but {parameter('max_left_out')} is "
+                f"{100 * request.accepted_share:g}%. Use a smaller k, fewer columns or fewer strata, or accept it with "
+                f"{setting('max_left_out', percent)}."
+            )
 
 
 def _types(
@@ -366,11 +394,13 @@ def _merge_storages(
         part_storages = [storage for storage in storages if storage is not None]
         types = {storage.type for storage in part_storages}
         all_whole = bool(part_storages) and all(storage.whole for storage in part_storages)
-        merged.append(Storage(types.pop() if len(types) == 1 else "float64", all_whole, absent))
+        decimals = [storage.decimals for storage in part_storages]
+        most = None if None in decimals else max(decimals, default=None)
+        merged.append(Storage(types.pop() if len(types) == 1 else "float64", all_whole, absent, most))
     return tuple(merged)
 
 
-def check_engine(request: MaskRequest, records: Records) -> None:
+def check_engine(request: MaskRequest, records: Records, columns: Columns) -> None:
     """Refuse what can only be done with all records at once, if they never are in one place."""
     if records.whole:
         return
@@ -379,10 +409,11 @@ def check_engine(request: MaskRequest, records: Records) -> None:
             f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. Use "
             f"{setting('engine', 'memory')}, or a method that groups whole records."
         )
-    if request.unit is not None and request.unit in (request.identifiers or ()):
+    if request.unit is not None and request.unit not in columns.released:
         raise InputError(
-            f"{parameter('unit')} names column {request.unit!r}, which is dropped: units are counted again in the "
-            f"release, so beyond memory it must stay. Use {setting('engine', 'memory')}, or drop it afterwards."
+            f"{parameter('unit')} names column {request.unit!r}, which is left out: units are counted again in the "
+            f"release, so beyond memory it must stay. Use {setting('keep', [request.unit])} and drop it afterwards, or "
+            f"use {setting('engine', 'memory')}."
         )
     if request.shuffled:
         raise InputError(

@@ -96,8 +96,11 @@ class Release:
         in each. It decides what is published (`published`).
     codes
         What missing cells read in masked columns, where it is one of the codes that were named.
+    left_out
+        The records of the given table that are not released; each counts in the loss as an average record that lost
+        everything.
     blanked
-        Whether cells were made missing (``small="merge"``).
+        The cells that were made missing (``small="merge"``).
     weights
         The weight of each record of `data`, if weights were passed as a vector; else None.
     """
@@ -126,7 +129,8 @@ class Release:
     group_loss: float = 0.0
     column_group_loss: Mapping[Name, float] = field(default_factory=dict)
     codes: Mapping[Name, Any] = field(default_factory=dict)
-    blanked: bool = False
+    left_out: int = 0
+    blanked: int = 0
     weights: Floats | None = field(default=None, repr=False)
 
     @property
@@ -241,9 +245,12 @@ class Release:
         names = ", ".join(f"{name} ({self.kinds[name]})" if name in self.kinds else str(name) for name in self.columns)
         chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
         each = f" across {len(self.columns)} columns" if not self.anonymous else ""
+        kept = f"{self.records:,}"
+        if self.left_out:
+            kept = f"{self.records:,} of {count(self.records + self.left_out, 'record')} kept,"
         lines = [
             *(("warning", warning) for warning in self.warnings),
-            ("records", f"{self.records:,} in {count(self.groups, 'group')} of {spread}{each} (k = {self.k})"),
+            ("records", f"{kept} in {count(self.groups, 'group')} of {spread}{each} (k = {self.k})"),
             ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
             ("columns", f"{len(self.columns)}: {names}"),
         ]

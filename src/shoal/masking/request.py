@@ -16,7 +16,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
-from shoal.core.checks import as_names, check_choice, check_size, plain_array
+from shoal.core.checks import as_names, check_choice, check_size, plain_array, read_share
 from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter, setting
 from shoal.core.parameters import (
@@ -157,12 +157,25 @@ class MaskRequest(metaclass=_RequestType):
     )
     keep: Sequence[Name] | Name | None = described(
         None,
-        "Identifier-like columns to keep without a warning.",
+        "Columns to release unchanged although an outsider may know them; identifiers among them are released too.",
         "--keep",
         panel=COLUMNS,
         label="Kept columns",
         typed=list,
         stored=(list, NoneType),
+    )
+    rest: str = described(
+        "drop",
+        "Columns without a role: ``drop`` leaves them out, ``keep`` releases them unchanged, ``error`` refuses them.",
+        "--rest",
+        panel=COLUMNS,
+        label="Other columns",
+        stored=(str,),
+        choices={
+            "drop": "leave them out",
+            "keep": "release them unchanged",
+            "error": "refuse them",
+        },
     )
     unit: Name | None = described(
         None,
@@ -192,7 +205,7 @@ class MaskRequest(metaclass=_RequestType):
         python="Also a vector.",
     )
     missing: str = described(
-        "error",
+        "group",
         """Treatment of records with missing values in masked columns: ``error`` refuses them, ``group`` masks them
         with records missing the same columns, ``drop`` leaves them out of the release.""",
         "--missing",
@@ -218,7 +231,7 @@ class MaskRequest(metaclass=_RequestType):
         stored=(dict, NoneType),
     )
     small: str = described(
-        "error",
+        "merge",
         f"""Treatment of fewer than k records in a stratum, or missing, or zero in ({parameter("zeros")}), the same
         columns: ``error`` refuses and lists them, ``suppress`` leaves them out of the release, ``merge`` joins strata
         to the nearest, which then read "a or b" (or the common ancestor, if the column has a hierarchy), and rare
@@ -232,6 +245,16 @@ class MaskRequest(metaclass=_RequestType):
             "suppress": "leave their records out",
             "merge": "join them to others",
         },
+    )
+    max_left_out: str | float = described(
+        "5%",
+        """The largest share of records that may be left out, and of cells that may be made missing, such as ``20%``;
+        more is refused.""",
+        "--max-left-out",
+        panel=MISSING_VALUES,
+        label="Most records left out",
+        python="Also a number from 0 to 1.",
+        stored=(str, float, int),
     )
     zeros: Sequence[Name] | Name | None = described(
         None,
@@ -254,7 +277,7 @@ class MaskRequest(metaclass=_RequestType):
         stored=(list, NoneType),
     )
     integers: str = described(
-        "float",
+        "round",
         """Means of columns of whole numbers: ``float`` may get decimals, ``round`` stays whole, ``totals`` stays whole
         and keeps the total of each column, in every stratum and block.""",
         "--integers",
@@ -265,6 +288,19 @@ class MaskRequest(metaclass=_RequestType):
             "float": "may get decimals",
             "round": "stay whole",
             "totals": "stay whole, totals are kept",
+        },
+    )
+    decimals: str = described(
+        "fit",
+        """Decimals of other means: ``fit`` allows at most one more than the column has, ``all`` keeps all digits.
+        Columns of sums that are kept have all digits.""",
+        "--decimals",
+        panel=OUTPUT,
+        label="Decimals",
+        stored=(str,),
+        choices={
+            "fit": "at most one more than the column has",
+            "all": "all digits",
         },
     )
     aggregate: str = described(
@@ -461,6 +497,7 @@ class MaskRequest(metaclass=_RequestType):
             value, choices = getattr(self, item.name), tuple(item.metadata["choices"])
             if choices and value not in choices and not (value is None and item.default is None):
                 check_choice(item.name, value, choices)
+        read_share("max_left_out", self.max_left_out)
         check_together(self)
         if self.promises and self.confidential is None:
             raise InputError(
@@ -560,6 +597,11 @@ class MaskRequest(metaclass=_RequestType):
     def shuffled(self) -> bool:
         """Whether the records are put in random order; 0 is a seed."""
         return self.shuffle is not None and self.shuffle is not False
+
+    @property
+    def accepted_share(self) -> float:
+        """The share of records that may be left out, and of cells that may be made missing."""
+        return read_share("max_left_out", self.max_left_out)
 
     @property
     def steps(self) -> float:

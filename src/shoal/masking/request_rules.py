@@ -72,11 +72,6 @@ def _check_values(request: MaskRequest) -> None:
         from shoal.masking.sums import in_order, read_rule
 
         in_order([read_rule(text) for text in request.sums])
-    if request.small == "merge" and request.zeros:
-        raise InputError(
-            f"{setting('small', 'merge')} cannot be combined with {parameter('zeros')}: records that are zero in "
-            f"different columns are never joined. Use {setting('small', 'suppress')}."
-        )
 
 
 def _check_blocks(request: MaskRequest) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shoal.core.errors import InputError
-from shoal.core.messages import listed, parameter, setting
+from shoal.core.messages import agreeing, listed, parameter, setting
 from shoal.engines.records import Layout, Schema
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind
@@ -21,7 +21,7 @@ from shoal.masking.sums import Rule, in_order, read_rule
 from shoal.tables.columns import Codes, Name
 from shoal.tables.table import check_name, choose_columns, stored_indexes
 
-__all__ = ["Columns", "choose_masked", "settle"]
+__all__ = ["Columns", "check_identifiers", "choose_masked", "settle"]
 
 NUMBER = Number()
 
@@ -136,8 +136,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         )
     _check_roles(request, schema, masked, [*by, weights])
     _check_whole(request, masked, kinds)
-    with_role = [*masked, *by, weights, request.unit, *unmasked]
-    left_out = [*dropped, *(name for name in stored_indexes(names) if name not in with_role)]
+    left_out = _left_out(request, names, [*masked, *by, weights, *unmasked])
     return Columns(
         masked=tuple(masked),
         by=tuple(by),
@@ -154,8 +153,45 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         confidential=_confidential(request, names, [*masked, *by, weights, request.unit, *dropped], schema),
         block_by=_numbers_among(request, "block_by", masked, schema),
         # Columns that are chosen by name leave the others unmasked on purpose.
-        texts=() if requested is not None else tuple(n for n in names if n not in (*numbers, *schema.timed, *reserved)),
+        texts=()
+        if requested is not None or request.rest != "keep"
+        else tuple(n for n in names if n not in (*numbers, *schema.timed, *reserved)),
     )
+
+
+def _left_out(request: MaskRequest, names: Sequence[Name], released: Sequence[Name | None]) -> list[Name]:
+    """Return the columns that are not released: those that are dropped, and others without a role."""
+    dropped, roleless = list(request.identifiers or ()), list[Name]()
+    indexes = stored_indexes(names)
+    for name in names:
+        if name in released or name in dropped:
+            continue
+        if name in indexes and name != request.unit:
+            dropped.append(name)
+        else:
+            roleless.append(name)
+    if request.rest == "keep":
+        return dropped
+    refused = [name for name in roleless if name != request.unit]
+    if request.rest == "error" and refused:
+        raise InputError(
+            f"{agreeing(len(refused), 'Column')} {listed(refused)} {agreeing(len(refused), 'has', 'have')} no role. "
+            f"Name each in {parameter('columns')}, {parameter('by')}, {parameter('confidential')}, "
+            f"{parameter('keep')} or {parameter('identifiers')}, or use {setting('rest', 'drop')} to leave them out."
+        )
+    return [*dropped, *roleless]
+
+
+def check_identifiers(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> None:
+    """Refuse a release with a column that looks like an identifier, unless it is kept on purpose."""
+    if request.unit in columns.released and not request.shuffled:
+        reasons = {**reasons, request.unit: "it says whose records they are, under the numbers of the original"}
+    for name, reason in reasons.items():
+        if name not in (*(request.keep or ()), columns.weights):
+            raise InputError(
+                f"Column {name!r} looks like an identifier: {reason}. Use {setting('identifiers', [name])} to leave it "
+                f"out, or {setting('keep', [name])} to release it on purpose. Nothing was released."
+            )
 
 
 def settle(request: MaskRequest, columns: Columns) -> MaskRequest:

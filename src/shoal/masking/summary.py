@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
+from shoal.core.errors import FormulaWarning, NotKAnonymousWarning
 from shoal.core.messages import Message, agreeing, count, listed, setting
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Released
@@ -33,6 +33,8 @@ class Losses(NamedTuple):
 
     errors: Floats  # of each column
     totals: Floats
+    grouped: Floats  # of the partition itself
+    left_out: float  # the part of each that is due to records that are left out
     largest: Floats  # of the group of few records that has most: in each column, and in all together
 
     @property
@@ -52,10 +54,18 @@ class Losses(NamedTuple):
         return self.percent * float(self.largest[-1])
 
 
-def losses(buckets: Sequence[Bucket]) -> Losses:
-    """Add up the squared errors of all buckets."""
-    errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
-    return Losses(errors, totals, np.max([bucket.largest for bucket in buckets], axis=0))
+def losses(buckets: Sequence[Bucket], left_out: float = 0.0) -> Losses:
+    """Add up the squared errors of all buckets.
+
+    `left_out` is the number of records that are left out, per released record. Each counts as an average record that
+    lost everything.
+    """
+    errors, totals, grouped = (
+        np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals", "grouped")
+    )
+    lost = left_out * totals
+    largest = np.max([bucket.largest for bucket in buckets], axis=0)
+    return Losses(errors + lost, totals + lost, grouped + lost, float(lost.sum()), largest)
 
 
 def summarise(
@@ -76,15 +86,14 @@ def summarise(
     kept, vector = records.kept()[order], request.weight_vector
     changed = {*plan.columns.masked, *plan.columns.by, *([request.unit] if request.shuffled else [])}
     notes = (
-        *_notes(request, plan, losses(buckets).percent, buckets),
+        *_notes(request, plan, losses(buckets, plan.omissions).percent, buckets),
         *_total_notes(plan, recounted.totals),
-        *_identifier_notes(request, plan.columns, recounted.identifiers),
         *_formula_notes(request, recounted.formulas, plan.columns.released),
         *written.notes,
         *_stored_index_notes(request, plan.columns, records.names),
     )
-    lost = losses(buckets)
-    (errors, totals, largest), percent = lost, lost.percent
+    lost = losses(buckets, plan.omissions)
+    errors, totals, largest, percent = lost.errors, lost.totals, lost.largest, lost.percent
     counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
     for bucket in buckets:
         counts[: len(bucket.sizes)] += bucket.sizes
@@ -96,10 +105,10 @@ def summarise(
         labels=np.empty(0, dtype=np.int64) if labels is None else labels[order],
         size_histogram={int(size): int(counts[size]) for size in np.flatnonzero(counts)},
         loss=lost.loss,
-        bound=None if outcome.bound is None else percent * outcome.bound,
+        bound=None if outcome.bound is None else percent * (outcome.bound + lost.left_out),
         # What is optimal is the partition, not the values that stand for its groups where they are no means.
         status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
-        partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
+        partition_loss=percent * float(lost.grouped.sum()),
         kinds=plan.columns.words,
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
         group_loss=lost.group_loss,
@@ -119,6 +128,7 @@ def summarise(
         weights=None if vector is None else vector[kept],
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
+        left_out=plan.left_out,
         blanked=plan.blanked,
         dominated={
             n: GroupCount(*counts) for n, counts in zip(columns, dominated.T.tolist(), strict=True) if counts[1]
@@ -186,21 +196,6 @@ def _total_notes(plan: Plan, totals: Ints) -> list[str]:
     return [f"totals of integer columns, counted again: {', '.join(deviations)}"] if deviations else []
 
 
-def _identifier_notes(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> list[str]:
-    """Warn of columns that look like identifiers and are not kept on purpose."""
-    meant = request.keep or ()
-    notes = []
-    for name, reason in _with_unit(request, columns, reasons).items():
-        if name not in meant:
-            notes.append(f"column {name} looks like an identifier and is in the release: {reason}")
-            warning = (
-                f"Column {name!r} looks like an identifier and is in the release: {reason}. Use "
-                f"{setting('identifiers', [name])} to drop it, or {setting('keep', [name])} to keep it on purpose."
-            )
-            warnings.warn(warning, IdentifierWarning, stacklevel=6)
-    return notes
-
-
 def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
     """Say that formulas were escaped, or warn of those that were not: in cells of `names`, and in released names."""
     if request.escape_formulas:
@@ -226,11 +221,3 @@ def _stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[
     """Return a note if the columns of a file include an index that is not in the release."""
     meant = {*columns.released, *(request.identifiers or ())}
     return [NO_INDEX] if any(name not in meant for name in stored_indexes(names)) else []
-
-
-def _with_unit(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> dict[Name, str]:
-    """Return the columns that look like identifiers, among them the units unless they are numbered anew."""
-    other_reasons = {name: reason for name, reason in reasons.items() if name != request.unit}
-    if request.unit not in columns.released or request.shuffled:
-        return other_reasons
-    return {request.unit: "it says whose records they are, under the numbers of the original", **other_reasons}
