@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 import shoal
-from shoal.inspection.column_roles import (
+from shoal.kinds.column import Cells, Column
+from shoal.kinds.kind_registry import kind_of_cells
+from shoal.roles.recognition import (
     is_code,
     is_confidential,
     is_of_person,
@@ -19,8 +21,6 @@ from shoal.inspection.column_roles import (
     missing_codes,
     repeats_like_unit,
 )
-from shoal.kinds.column import Cells, Column
-from shoal.kinds.kind_registry import kind_of_cells
 from shoal.tables.identifiers import looks_like_identifier
 
 WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeiou" for c in "klmnp"]  # a hundred short words

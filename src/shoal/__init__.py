@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from shoal.core.progress import Progress, watching
     from shoal.estimator import Microaggregator
-    from shoal.inspection.proposal import Inspection, inspect
+    from shoal.inspection.inspect import Inspection, inspect
     from shoal.kinds.date import Date
     from shoal.kinds.hierarchy import Hierarchy
     from shoal.kinds.nominal import Nominal
@@ -100,7 +100,7 @@ _HOMES = {
     "Nominal": "shoal.kinds.nominal",
     "Ordinal": "shoal.kinds.ordinal",
     "Place": "shoal.kinds.place",
-    "Inspection": "shoal.inspection.proposal",
+    "Inspection": "shoal.inspection.inspect",
     "MaskRequest": "shoal.masking.request",
     "Microaggregator": "shoal.estimator",
     "Progress": "shoal.core.progress",
@@ -109,7 +109,7 @@ _HOMES = {
     "assess": "shoal.assessment.measurement",
     "compare": "shoal.comparison.compare",
     "compare_around": "shoal.comparison.around",
-    "inspect": "shoal.inspection.proposal",
+    "inspect": "shoal.inspection.inspect",
     "mask": "shoal.masking.mask",
     "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",

@@ -26,7 +26,7 @@ def inspect(
 
     Example: shoal inspect firms.csv -k 5
     """
-    from shoal.inspection.proposal import inspect as inspect_table
+    from shoal.inspection.inspect import inspect as inspect_table
 
     inspection = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     say(str(inspection))

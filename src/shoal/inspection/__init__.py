@@ -1,1 +1,1 @@
-"""What the columns of a table seem to be: roles and kinds that people judge before a table is masked."""
+"""The proposed roles of a table as people read them: columns, reasons, and the command that masks the table."""

@@ -1,0 +1,168 @@
+"""inspect(): the proposed roles and kinds of a table, and the command that masks it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from shoal.core.display import aligned, html_table
+from shoal.core.messages import visible
+from shoal.core.types import Name
+from shoal.masking.manifest import as_call, as_command
+from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_data
+from shoal.roles.proposal import ProposedColumn, propose
+from shoal.tables.files import open_data, writable_endings
+from shoal.tables.table import Table
+from shoal.tables.table_view import View
+
+__all__ = ["Inspection", "inspect"]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """The proposed role and kind of every column of a table, for people to judge.
+
+    Parameters
+    ----------
+    columns
+        The columns, in the order of the table.
+    records
+        The number of records.
+    uniques
+        The records that no other equals in all keys, in the table as it is.
+    uniques_in_strata
+        Likewise, in all keys and strata.
+    command
+        The ``shoal mask`` that follows, as a command for a file and as a call for a table; empty if there is nothing
+        to mask.
+    asked
+        The same as parameters of `shoal.mask`.
+    view
+        The table as it was looked at: its first rows, and how many records are alike in columns of your choice
+        (``view.alike(["age", "sex"])``).
+    """
+
+    columns: tuple[ProposedColumn, ...]
+    records: int
+    uniques: int
+    uniques_in_strata: int
+    command: str
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    view: View | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def roles(self) -> dict[Name, str]:
+        """The role of each column."""
+        return {column.name: column.role for column in self.columns}
+
+    @property
+    def kinds(self) -> dict[Name, str]:
+        """The kind of each column."""
+        return {column.name: column.kind for column in self.columns}
+
+    def named(self, role: str) -> list[Name]:
+        """Return the columns of a role."""
+        return [column.name for column in self.columns if column.role == role]
+
+    def cells(self) -> list[list[str]]:
+        """Return the columns as text, the head first."""
+        rows = [[str(c.name), c.role, c.kind, f"{c.distinct:,}", f"{c.missing:,}", c.reason] for c in self.columns]
+        return [["column", "role", "kind", "values", "missing", "why"], *rows]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the summary, one line per name and value."""
+        unique = f"{self.uniques:,} of {self.records:,} over the keys"
+        if self.named("stratum"):
+            unique += f", {self.uniques_in_strata:,} over keys and strata"
+        lines = [("unique records", unique)]
+        identifiers = self.asked.get("identifiers")
+        if identifiers:
+            lines.append(("not to be released", f"{len(identifiers)}: {', '.join(map(str, identifiers))}"))
+        return lines if self.command else [*lines, ("to mask", "nothing: no key can be masked")]
+
+    def __str__(self) -> str:
+        summary = "\n".join(f"{name:<18} {visible(value)}" for name, value in self.rows())
+        return "\n\n".join(
+            filter(None, [aligned(self.cells(), numeric=False), summary, visible(self.command, lines=True)])
+        )
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.cells()
+        return f"{html_table(rows, head)}{html_table(self.rows())}<pre>{escape(self.command)}</pre>"
+
+
+def inspect(
+    data: Any,
+    k: int = 5,
+    *,
+    most: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Inspection:
+    """Propose a role and a kind for every column of a table, with the reason, before it is masked.
+
+    Parameters
+    ----------
+    data
+        A table, an array or the path of a file, as `shoal.mask` takes it.
+    k
+        The least number of records in a group, and in a stratum that is proposed.
+    most
+        Judge a table with more records by this many of them, spread over all of it. Different values, missing cells and
+        unique records are counted in the whole table.
+    delimiter, encoding, decimal, thousands
+        The format of a CSV file; detected by default.
+
+    Returns
+    -------
+    Inspection
+        Roles, kinds and reasons, the unique records, and the masking that follows; it prints itself.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"name": ["Ann", "Bob", "Cid", "Dan"], "age": [31, 47, 52, 29]})
+    >>> inspect(people, k=2).roles
+    {'name': 'identifier', 'age': 'key'}
+    """
+    request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    check_data(request, data, dask=False)
+    table, csv = _open(data, request.csv)
+    proposal = propose(table, k, most=most)
+    parameters = {"k": k, **proposal.parameters, **csv, "options": {}}
+    keys, strata = proposal.named("key"), proposal.named("stratum")
+    return Inspection(
+        proposal.columns,
+        table.rows,
+        uniques=proposal.view.alike(keys).get(1, 0),
+        uniques_in_strata=proposal.view.alike([*keys, *strata]).get(1, 0),
+        command=_command(parameters, data) if parameters["columns"] else "",
+        asked=parameters,
+        view=proposal.view,
+    )
+
+
+def _open(data: Any, csv: Mapping[str, str | None]) -> tuple[Table, Mapping[str, str | None]]:
+    """Return the table and the format of its CSV file, with the sign between thousands that its numbers show."""
+    table = open_data(data, numbers=(), named=True, **csv)
+    if csv["thousands"] is None and (sign := table.find_thousands(csv["decimal"])):
+        return _open(data, {**csv, "thousands": sign})
+    return table, csv
+
+
+def _command(parameters: Mapping[str, Any], data: Any) -> str:
+    """Return the command that masks a file, or the call that masks a table."""
+    if not isinstance(data, (str, os.PathLike)):
+        return as_call(
+            {**parameters, "missing": None if parameters["missing"] == "error" else parameters["missing"]}, None
+        )
+    source = Path(data)
+    ending = source.suffix if source.suffix.lower() in writable_endings() else ".csv"
+    return as_command(parameters, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))
