@@ -25,6 +25,7 @@ from shoal.masking.group import cells_of
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import prepare
 from shoal.masking.plan import Plan, choose_rule
+from shoal.masking.proposed_roles import decide_roles, needs_roles
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
@@ -71,6 +72,8 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:
         check_k(size, table.rows)
+    if needs_roles(data, masking):
+        masking = decide_roles(table, masking).request
     records = MemoryRecords(table.coded(masking.codes))
     plan = prepare(records, masking)
     entries = _methods(request.methods, promises, plan)

@@ -21,7 +21,7 @@ from shoal.masking.confidential import Values
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
 from shoal.promises.distinct_units import units_in_cells
-from shoal.tables.columns import Code, Name, TextNumbers
+from shoal.tables.columns import Code, Name
 from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
 from shoal.tables.table import describe_stratum
 
@@ -72,7 +72,6 @@ class PartStatistics(NamedTuple):
     observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
     confidential: tuple[Values, ...]
     types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
-    texts: dict[Name, TextNumbers]  # of columns of text without a role
 
 
 class Own(NamedTuple):

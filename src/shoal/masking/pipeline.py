@@ -20,7 +20,7 @@ import numpy as np
 
 from shoal.algorithms.registry import AUTO
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter, setting
+from shoal.core.messages import Message, parameter, setting
 from shoal.core.progress import SearchTitle, watch, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
@@ -30,6 +30,7 @@ from shoal.masking.cells import STAY, Moves, PartStatistics
 from shoal.masking.group import BucketPlan
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
+from shoal.masking.proposed_roles import JUDGED, PROPOSED, Decision, decide_roles, needs_roles
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
@@ -47,7 +48,8 @@ from shoal.masking.steps import (
 from shoal.masking.summary import summarise
 from shoal.masking.verification import recount
 from shoal.masking.warm_up import warm_up
-from shoal.tables.columns import check_no_numbers
+from shoal.roles.column_roles import ColumnRole
+from shoal.tables.columns import Name
 from shoal.tables.files import (
     check_data_set,
     check_output,
@@ -60,6 +62,7 @@ from shoal.tables.files import (
     stored_bytes,
 )
 from shoal.tables.formulas import escape_header
+from shoal.tables.head import head_table
 from shoal.tables.outputs import moved_together, written_path
 
 if TYPE_CHECKING:
@@ -87,23 +90,25 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     if spark or request.engine == "spark":
         from shoal.engines.spark import open_spark
 
+        request, proposed = _decide_beyond_memory(data, request)
         with moved_together(), open_spark(data, request.output, request.labels, request.master) as records:
-            return mask_records(records, request)
+            return mask_records(records, request, proposed)
     clustered = dask or request.engine == "dask"
     check_output(data, request.output, clustered=clustered)
     if request.output is not None:
         check_text_names(data)
     if request.labels is not None:
         (check_data_set if clustered else check_target)(request.labels)
-    columns = request.columns or []
     with moved_together():
         if clustered:
             from shoal.engines.dask import open_dask
 
+            request, proposed = _decide_beyond_memory(data, request)
+            columns = request.columns or []
             with open_dask(
                 data, request.output, request.scheduler, numbers=columns, codes=request.codes, csv=request.csv
             ) as records:
-                return mask_records(records, request)
+                return mask_records(records, request, proposed)
         if is_beyond_memory(data, request.engine, request.memory):
             return _mask_files(data, request, template)
         if request.processes is not None:
@@ -113,28 +118,41 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
             )
         read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
         table = watch(lambda _: read(), None, title="read", show=request.progress)
-        return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request)
+        request, proposed = decide_roles(table, request) if needs_roles(data, request) else Decision(request)
+        return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request, proposed)
+
+
+def _decide_beyond_memory(data: Any, request: MaskRequest) -> Decision:
+    """Decide the roles of columns by the first records of a table that is not held in memory."""
+    if not needs_roles(data, request):
+        return Decision(request)
+    return decide_roles(head_table(data, JUDGED, **request.csv), request)
 
 
 def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
     from shoal.engines.local import check_files, open_local
 
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
+    decided, proposed = _decide_beyond_memory(data, request)
 
     def run(state: State) -> Release:
-        numbers = request.columns or []
+        numbers = decided.columns or []
         with open_local(
-            paths, target, limits, state, template, numbers=numbers, codes=request.codes, csv=request.csv
+            paths, target, limits, state, template, numbers=numbers, codes=decided.codes, csv=decided.csv
         ) as records:
-            return mask_records(records, request)
+            return mask_records(records, decided, proposed)
 
     steps = max(1, stored_bytes(paths) // 45_000_000)
     return watch(run, steps, title=request.title, show=request.progress)
 
 
-def mask_records(records: Records, request: MaskRequest) -> Release:
-    """Mask the records of an engine."""
-    return release(group(prepare(records, request)))
+def mask_records(records: Records, request: MaskRequest, proposed: Mapping[Name, ColumnRole] | None = None) -> Release:
+    """Mask the records of an engine; `proposed` are the roles of all columns where the user named none."""
+    released = release(group(prepare(records, request)))
+    if not proposed:
+        return released
+    reasons = {name: proposed[name].reason if name in proposed else why for name, why in released.dropped.items()}
+    return replace(released, dropped=reasons, notes=(Message(PROPOSED), *released.notes))
 
 
 def prepare(records: Records, request: MaskRequest) -> Plan:
@@ -221,8 +239,6 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
         )
 
     parts, moves = read(STAY), STAY
-    for name in columns.texts:
-        check_no_numbers(name, [part.texts[name] for part in parts if name in part.texts])
     if request.small == "suppress":
         moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
     elif request.small == "merge" and not columns.zeros:  # records that are zero in different columns stay apart

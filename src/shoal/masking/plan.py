@@ -373,8 +373,6 @@ def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int)
             f"{count(suppressed, 'record')} of strata or patterns with fewer than k {were} left out "
             f"({setting('small', 'suppress')})"
         )
-    if request.columns is None:
-        notes.append("all numeric columns were masked, as none were named")
     if dropped:
         were = agreeing(dropped, "was", "were")
         notes.append(f"{count(dropped, 'record')} with missing values {were} left out ({setting('missing', 'drop')})")

@@ -71,6 +71,8 @@ class Release:
         The loss of the partition itself, if the centroid of each group could be released; the loss if it is.
     kinds
         The masked columns that hold no numbers: nominal, ordinal, hierarchy, date, time, duration.
+    dropped
+        The columns of the given table that are not released, each with the reason.
     left
         The columns that are released as they were: neither masked nor strata.
     uniques
@@ -119,6 +121,7 @@ class Release:
     timings: Mapping[str, float]
     partition_loss: float = 0.0
     kinds: Mapping[Name, str] = field(default_factory=dict)
+    dropped: Mapping[Name, str] = field(default_factory=dict)
     left: tuple[Name, ...] = ()
     uniques: int = 0
     unit_records: int = 1
@@ -268,6 +271,9 @@ class Release:
         ]
         if self.left:
             lines.append(("left as they are", f"{len(self.left)}: {', '.join(map(str, self.left))}"))
+        if self.dropped:
+            columns = [f"{name} ({reason})" if reason else str(name) for name, reason in self.dropped.items()]
+            lines.append(("left out", f"{len(columns)}: {', '.join(columns)}"))
         lines.append(("unique records", f"{self.uniques:,} of {self.records:,} over all that is released"))
         return lines + [("note", note) for note in self.notes]
 

@@ -46,7 +46,6 @@ class Columns:
     confidential: tuple[Chosen, ...] = ()
     block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
     typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
-    texts: tuple[Name, ...] = ()  # other columns without a role, which must not hold numbers
 
     @property
     def kind_of(self) -> dict[Name, Kind]:
@@ -104,7 +103,7 @@ class Columns:
         """Return all of them."""
         apart = [name for name in (self.weights, self.unit) if name is not None]
         confidential = (column.name for column in self.confidential)
-        return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed, *self.texts]))
+        return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed]))
 
 
 def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
@@ -152,10 +151,6 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         totals=request.integers == "totals",
         confidential=_confidential(request, names, [*masked, *by, weights, request.unit, *dropped], schema),
         block_by=_numbers_among(request, "block_by", masked, schema),
-        # Columns that are chosen by name leave the others unmasked on purpose.
-        texts=()
-        if requested is not None or request.rest != "keep"
-        else tuple(n for n in names if n not in (*numbers, *schema.timed, *reserved)),
     )
 
 

@@ -69,7 +69,6 @@ def read_part(
     Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
     """
     coded = table.coded(columns.codes)
-    texts = {name: numbers for name in columns.texts if (numbers := table.text_numbers(name, first)) is not None}
     read, values = _read_columns(coded, first, columns)
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
@@ -120,7 +119,6 @@ def read_part(
         ),
         confidential=confidential,
         types=table.text_types(columns.typed),
-        texts=texts,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -128,6 +128,7 @@ def summarise(
         weights=None if vector is None else vector[kept],
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
+        dropped={name: "" for name in records.names if name not in plan.columns.released},
         left_out=plan.left_out,
         blanked=plan.blanked,
         dominated={

@@ -150,7 +150,9 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
         # Of so many records, k units have a part.
         sections.columns(X, Y, embedding, assessment.utility, release.k * release.unit_records),
         # Cells that were made missing are lost too, but cannot be drawn before and after.
-        sections.losses_table(published.column_loss) if release.blanked or release.left_out else sections.losses(assessment.utility),
+        sections.losses_table(published.column_loss)
+        if release.blanked or release.left_out
+        else sections.losses(assessment.utility),
         sections.relations(assessment.utility),
         sections.risks(assessment.risk),
         *(_comparison_sections(release, comparison.published()) if comparison else ()),

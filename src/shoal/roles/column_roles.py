@@ -1,0 +1,89 @@
+"""The role of every column: what masking does with it. Roles are proposed, read from a file, or named one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.core.types import Name
+from shoal.kinds.kind_registry import read_kind
+from shoal.roles.proposal import Proposal
+
+__all__ = ["PARAMETERS", "ColumnRole", "as_parameters", "proposed_roles"]
+
+# The parameter of `shoal.mask` that names the columns of a role.
+PARAMETERS = {
+    "key": "columns",
+    "stratum": "by",
+    "sensitive": "confidential",
+    "weight": "weights",
+    "unit": "unit",
+    "keep": "keep",
+    "drop": "identifiers",
+}
+
+
+@dataclass(frozen=True)
+class ColumnRole:
+    """The role of a column.
+
+    Parameters
+    ----------
+    role
+        ``"key"`` (masked), ``"stratum"``, ``"sensitive"`` (released unchanged, measured), ``"weight"``, ``"unit"``,
+        ``"keep"`` (released unchanged) or ``"drop"`` (left out).
+    kind
+        The kind as parameter ``kinds`` takes it; None for that of the column's type.
+    missing_codes
+        Cells that mean missing.
+    reason
+        Why the column has this role.
+    """
+
+    role: str
+    kind: Any = None
+    missing_codes: tuple[Any, ...] = ()
+    reason: str = ""
+
+
+def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
+    """Return the role that is proposed for each column."""
+    proposed = proposal.parameters
+    named = {name: role for role, parameter in PARAMETERS.items() for name in _names(proposed.get(parameter))}
+    kinds, codes = proposed.get("kinds") or {}, proposed.get("missing_codes") or {}
+    roles = {}
+    for column in proposal.columns:
+        name = column.name
+        # A stratum may become a key; a code that is a number is nominal then.
+        kind = "nominal" if named.get(name) == "stratum" and column.kind == "nominal" else kinds.get(name)
+        reason = proposal.dropped.get(name, column.reason)
+        roles[name] = ColumnRole(named.get(name, "drop"), kind, tuple(codes.get(name, ())), reason)
+    return roles
+
+
+def as_parameters(roles: Mapping[Name, ColumnRole]) -> dict[str, Any]:
+    """Return the parameters of `shoal.mask` that give columns these roles.
+
+    Examples
+    --------
+    >>> as_parameters({"age": ColumnRole("key"), "name": ColumnRole("drop")})["identifiers"]
+    ['name']
+    """
+    by_role = {role: [name for name, column in roles.items() if column.role == role] for role in PARAMETERS}
+    parameters: dict[str, Any] = {parameter: by_role[role] or None for role, parameter in PARAMETERS.items()}
+    parameters |= {"unit": next(iter(by_role["unit"]), None), "weights": next(iter(by_role["weight"]), None)}
+    keys = by_role["key"]
+    kinds = {name: column.kind for name, column in roles.items() if column.role in ("key", "sensitive") and column.kind}
+    # A place needs both of its columns.
+    parameters["kinds"] = {
+        name: kind for name, kind in kinds.items() if set(read_kind(name, kind).columns) <= {*keys}
+    } or None
+    codes = {name: list(roles[name].missing_codes) for name in keys if roles[name].missing_codes}
+    return {**parameters, "columns": keys, "missing_codes": codes or None}
+
+
+def _names(value: Any) -> list[Name]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -1,0 +1,46 @@
+"""The first records of a table that is not held in memory."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import Any
+
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
+from shoal.tables.addresses import as_place, is_address
+from shoal.tables.files import CSV, is_dask, is_spark
+from shoal.tables.formats.arrow_files import open_parquet, validated
+from shoal.tables.formats.csv_files import check_header, read_head
+from shoal.tables.formats.frames import open_table
+from shoal.tables.sources import find_paths
+from shoal.tables.table import Table
+
+__all__ = ["head_table"]
+
+
+def head_table(data: Any, rows: int, **csv: str | None) -> Table:
+    """Return the first records of files, or of a Dask or Spark DataFrame: at most `rows`, of CSV files a megabyte."""
+    if is_dask(data):
+        return open_table(data.head(rows, npartitions=-1))
+    if is_spark(data):
+        return open_table(data.limit(rows).toArrow())
+    return _head_of_files(data, rows, **csv)
+
+
+def _head_of_files(data: str | os.PathLike[str], rows: int, **csv: str | None) -> Table:
+    if is_address(data):
+        raise InputError(
+            f"{parameter('columns')} must be named for {as_place(data)}: roles are proposed for tables and local files "
+            "only."
+        )
+    first = find_paths(data)[0]
+    if first.suffix.lower() in CSV:
+        table = read_head(first, **csv)
+        check_header(first, table)
+        return table
+    import pyarrow as pa
+
+    with open_parquet(first) as file:
+        batches = [validated(batch) for batch in islice(file.iter_batches(batch_size=rows), 1)]
+        return open_table(pa.Table.from_batches(batches, file.schema_arrow))
