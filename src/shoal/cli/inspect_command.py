@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.terminal import option, say
+from shoal.cli.terminal import option, say, say_pair
 
 __all__ = ["inspect"]
 
@@ -15,6 +15,10 @@ __all__ = ["inspect"]
 def inspect(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to look at, as for shoal mask.")],
     k: Annotated[int, option("k")] = 5,
+    roles: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the roles of all columns to this file (TOML), to review and edit."),
+    ] = None,
     delimiter: Annotated[str | None, option("delimiter")] = None,
     encoding: Annotated[str | None, option("encoding")] = None,
     decimal: Annotated[str | None, option("decimal")] = None,
@@ -27,6 +31,12 @@ def inspect(
     Example: shoal inspect firms.csv -k 5
     """
     from shoal.inspection.inspect import inspect as inspect_table
+    from shoal.tables.files import check_target
 
     inspection = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    if roles is not None:
+        check_target(roles, endings=(".toml",))
+        inspection.save(roles, source.name)
     say(str(inspection))
+    if roles is not None:
+        say_pair("roles file", roles)

@@ -99,8 +99,8 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     parameters = {
         "k": [int(size) for size in fitting],
         "methods": [entry.name for entry in entries],
-        **{name: recorded[name] for name in MASKING if name not in ("confidential", "thousands")},
-        "confidential": as_names(request.confidential),
+        **{name: recorded[name] for name in MASKING if name not in ("confidential", "roles", "thousands")},
+        "confidential": as_names(masking.confidential),
         **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in VARIED_PROMISES},
         "time_limit": time_limit,
     }

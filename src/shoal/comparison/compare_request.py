@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ class CompareRequest:
         typed=list,
     )
     columns: Sequence[Name] | Name | None = shared(MaskRequest, "columns")
+    roles: str | os.PathLike[str] | Mapping[Name, Any] | None = shared(MaskRequest, "roles")
     kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
     distance: Sequence[Name] | Name | None = shared(MaskRequest, "distance")
     importance: Mapping[Name, float] | None = shared(MaskRequest, "importance")

@@ -15,7 +15,9 @@ from shoal.core.types import Name
 from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
+from shoal.roles.column_roles import ColumnRole, proposed_roles
 from shoal.roles.proposal import ProposedColumn, propose
+from shoal.roles.roles_file import write_roles
 from shoal.tables.files import open_data, writable_endings
 from shoal.tables.table import Table
 from shoal.tables.table_view import View
@@ -42,6 +44,8 @@ class Inspection:
         to mask.
     asked
         The same as parameters of `shoal.mask`.
+    column_roles
+        The role of each column as a roles file holds it (`save`).
     view
         The table as it was looked at: its first rows, and how many records are alike in columns of your choice
         (``view.alike(["age", "sex"])``).
@@ -53,6 +57,7 @@ class Inspection:
     uniques_in_strata: int
     command: str
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    column_roles: Mapping[Name, ColumnRole] = field(default_factory=dict, repr=False)
     view: View | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -64,6 +69,11 @@ class Inspection:
     def kinds(self) -> dict[Name, str]:
         """The kind of each column."""
         return {column.name: column.kind for column in self.columns}
+
+    def save(self, path: str | os.PathLike[str], source: str = "the table") -> Path:
+        """Write the roles file, for people to review and edit; `shoal.mask` takes it as parameter ``roles``."""
+        write_roles(self.column_roles, path, source)
+        return Path(path)
 
     def named(self, role: str) -> list[Name]:
         """Return the columns of a role."""
@@ -145,6 +155,7 @@ def inspect(
         uniques_in_strata=proposal.view.alike([*keys, *strata]).get(1, 0),
         command=_command(parameters, data) if parameters["columns"] else "",
         asked=parameters,
+        column_roles=proposed_roles(proposal),
         view=proposal.view,
     )
 

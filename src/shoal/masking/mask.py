@@ -62,6 +62,7 @@ def mask(
     k: int,
     *,
     columns: Sequence[Name] | Name | None = None,
+    roles: str | os.PathLike[str] | Mapping[Name, Any] | None = None,
     method: str | Callable[..., Any] = "auto",
     kinds: Mapping[Name, Any] | None = None,
     distance: Sequence[Name] | Name | None = None,

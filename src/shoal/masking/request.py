@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size, plain_array, read_share
 from shoal.core.errors import InputError, closest
-from shoal.core.messages import parameter, setting
+from shoal.core.messages import listed, parameter, setting
 from shoal.core.parameters import (
     COLUMNS,
     ESSENTIALS,
@@ -163,6 +163,16 @@ class MaskRequest(metaclass=_RequestType):
         label="Kept columns",
         typed=list,
         stored=(list, NoneType),
+    )
+    roles: str | os.PathLike[str] | Mapping[Name, Any] | None = described(
+        None,
+        "File of the role, kind and missing codes of every column, as written by ``shoal inspect IN -o ROLES``.",
+        "--roles",
+        panel=ESSENTIALS,
+        label="Roles file",
+        python="Also a mapping of columns to roles.",
+        typed=Path,
+        stored=(),
     )
     rest: str = described(
         "drop",
@@ -476,6 +486,7 @@ class MaskRequest(metaclass=_RequestType):
 
     def __post_init__(self) -> None:
         check_size(self.k)
+        self._take_roles()
         for name in LISTS:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_names(getattr(self, name)))
@@ -508,6 +519,31 @@ class MaskRequest(metaclass=_RequestType):
             raise InputError(f"Promise {name!r} is not registered.{closest(name, PROMISES)}")
         promises = {name: read_promise(name, self.promises[name]) for name in PROMISES if name in self.promises}
         object.__setattr__(self, "promises", promises)
+
+    def _take_roles(self) -> None:
+        """Set the parameters that give every column its role, if there are roles; refuse those that are set besides."""
+        if self.roles is None:
+            return
+        from shoal.roles.column_roles import Roles, as_parameters
+        from shoal.roles.roles_file import read_roles
+
+        if isinstance(self.roles, Roles):
+            return
+        columns = read_roles(self.roles)
+        parameters = as_parameters(columns)
+        for name in parameters:
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{parameter(name)} cannot be combined with {parameter('roles')}, which gives every column its "
+                    "role. Change the roles instead."
+                )
+        if not parameters["columns"]:
+            raise InputError(f"{parameter('roles')} has no column with role 'key', so nothing is masked. Add one.")
+        for role in ("unit", "weight"):
+            several = [column for column, entry in columns.items() if entry.role == role]
+            if len(several) > 1:
+                raise InputError(f"{parameter('roles')} has several columns with role {role!r}: {listed(several)}.")
+        vars(self).update(parameters, roles=Roles(columns))
 
     if not TYPE_CHECKING:
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.core.types import Name
-from shoal.kinds.kind_registry import read_kind
+from shoal.kinds.kind_registry import NUMBERS, read_kind
 from shoal.roles.proposal import Proposal
 
-__all__ = ["PARAMETERS", "ColumnRole", "as_parameters", "proposed_roles"]
+__all__ = ["PARAMETERS", "ColumnRole", "Roles", "as_parameters", "proposed_roles"]
 
 # The parameter of `shoal.mask` that names the columns of a role.
 PARAMETERS = {
@@ -39,12 +39,19 @@ class ColumnRole:
         Cells that mean missing.
     reason
         Why the column has this role.
+    word
+        What the column holds, for readers.
     """
 
     role: str
     kind: Any = None
     missing_codes: tuple[Any, ...] = ()
     reason: str = ""
+    word: str = ""
+
+
+class Roles(dict[Name, ColumnRole]):
+    """The role of every column of a table, which the parameters of a request hold too."""
 
 
 def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
@@ -58,7 +65,8 @@ def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
         # A stratum may become a key; a code that is a number is nominal then.
         kind = "nominal" if named.get(name) == "stratum" and column.kind == "nominal" else kinds.get(name)
         reason = proposal.dropped.get(name, column.reason)
-        roles[name] = ColumnRole(named.get(name, "drop"), kind, tuple(codes.get(name, ())), reason)
+        word = "number" if column.kind in NUMBERS else "nominal" if column.kind in ("boolean", "nominal") else ""
+        roles[name] = ColumnRole(named.get(name, "drop"), kind, tuple(codes.get(name, ())), reason, word)
     return roles
 
 
