@@ -28,6 +28,7 @@ from shoal.tables.table import describe_stratum
 __all__ = [
     "STAY",
     "Cell",
+    "Donation",
     "Joined",
     "Moves",
     "Own",
@@ -91,10 +92,18 @@ class Joined(NamedTuple):
     spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
 
 
+class Donation(NamedTuple):
+    """Records of a cell that miss more columns then, so that a rare pattern of missing values has k records."""
+
+    records: int  # the first of the cell, after those of earlier donations
+    missing: tuple[bool, ...]  # the columns that they miss then
+
+
 class Moves(NamedTuple):
     """What becomes of cells with too few records."""
 
     patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
+    donations: Mapping[tuple[int, Cell], Sequence[Donation]] = {}  # by the first record of a part, and its cell
     joined: Joined | None = None
     blanked: int = 0  # cells of the table that are made missing
     notes: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
 """Strata with fewer than k records or units, and rare patterns of missing cells: left out, or joined to others.
 
 A stratum below k is joined to the nearest of those that share most of the first columns of `by`, the smallest first. A
-rare pattern within a stratum is joined to another; its records then miss what either misses.
+rare pattern within a stratum is joined to another, or to some records of another; all of them then miss what either
+misses. What makes fewer cells missing is done.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.measures import Scaling
-from shoal.core.messages import count, holders, listed, setting
+from shoal.core.messages import agreeing, count, holders, listed, setting
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
 from shoal.kinds.kind import Embedding
 from shoal.kinds.nominal import Nominal
 from shoal.masking.cells import (
     Cell,
+    Donation,
     Joined,
     Moves,
     Own,
@@ -120,9 +122,11 @@ def join_small(
     for i, cell, size, holder_set in zip(where.tolist(), cells, sizes.tolist(), holders, strict=True):
         pattern_sizes = patterns[groups[i]]
         pattern_sizes[cell.missing] = pattern_sizes.get(cell.missing, NOBODY).plus(Held(size, holder_set))
-    joined = [join_patterns(holder_set, request.k) for holder_set in patterns]
-    becomes = [joined[groups[i]][cell.missing] for i, cell in zip(where.tolist(), cells, strict=True)]
+    joined = [join_patterns(holder_set, request.k, whole=columns.unit is not None) for holder_set in patterns]
+    becomes = [joined[groups[i]].becomes[cell.missing] for i, cell in zip(where.tolist(), cells, strict=True)]
     blanked = int(sizes @ [sum(new) - sum(cell.missing) for new, cell in zip(becomes, cells, strict=True)])
+    donations, donated = _donations(parts, roots, cells, [joined[groups[i]] for i in where.tolist()], becomes)
+    blanked += donated
     numbered = [
         pair
         for part, numbers in zip(parts, roots, strict=True)
@@ -131,6 +135,7 @@ def join_small(
     differ = zip(*(map(ne, *pair) for pair in zip(names, strata, strict=True)), strict=True)
     return Moves(
         {cell: becomes[number] for cell, number in numbered},
+        donations,
         Joined(
             {cell.stratum: names[where[number]] for cell, number in numbered},
             frozenset(name for name, holder_set in zip(columns.by, differ, strict=True) if any(holder_set)),
@@ -231,37 +236,110 @@ def join_strata(
     return target
 
 
-def join_patterns(patterns: Mapping[Pattern, Held], k: int) -> dict[Pattern, Pattern]:
+class JoinedPatterns(NamedTuple):
+    """What becomes of the patterns of missing values of a stratum."""
+
+    becomes: dict[Pattern, Pattern]  # by pattern: what its records miss then
+    donations: dict[Pattern, list[Donation]]  # by pattern: records that miss something else
+
+
+def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = False) -> JoinedPatterns:
     """Return the pattern that the records of each get, such that every one has k records, or units.
 
-    The rarest is joined to the one with which the fewest cells are made missing, of several to the rarer.
+    The rarest is joined to all records of another pattern, or to as many of them as it needs if that pattern keeps k;
+    `whole` allows only the former. The fewest cells are made missing; of several patterns the rarer is chosen.
 
     Examples
     --------
     >>> a, b, both, none = (True, False), (False, True), (True, True), (False, False)
     >>> sizes = {none: "abcdefghi", a: "j", both: "klmn", b: "opq"}
-    >>> join_patterns({pattern: Held(len(held), frozenset(held)) for pattern, held in sizes.items()}, 3)[a]
+    >>> held = {pattern: Held(len(holders), frozenset(holders)) for pattern, holders in sizes.items()}
+    >>> join_patterns(held, 3, whole=True).becomes[a]
     (True, True)
+    >>> join_patterns(held, 3).donations
+    {(False, False): [Donation(records=2, missing=(True, False))]}
     """
     remaining, becomes = dict(patterns), {pattern: pattern for pattern in patterns}
-    while len(remaining) > 1:
-        rare = min(remaining, key=lambda pattern: len(remaining[pattern].holders))
-        if len(remaining[rare].holders) >= k:
-            break
-        union = {
-            pattern_2: tuple(a or b for a, b in zip(rare, pattern_2, strict=True))
-            for pattern_2 in remaining
-            if pattern_2 != rare
+    donations: dict[Pattern, list[Donation]] = {}
+    untouched = set() if whole else set(patterns)  # patterns whose records are those of the table
+
+    def size(pattern: Pattern) -> int:
+        return len(remaining[pattern].holders) if whole else remaining[pattern].records
+
+    while len(remaining) > 1 and size(rare := min(remaining, key=size)) < k:
+        options = [
+            _option(remaining, rare, partner, records)
+            for partner in remaining
+            if partner != rare
+            for records in _donors(remaining[rare], remaining[partner], k, whole=partner not in untouched)
+        ]
+        best = min(options, key=lambda option: (option.cost, remaining[option.partner].records))
+        donors, changed = remaining.pop(best.partner), {rare}
+        if best.records < donors.records:
+            remaining[best.partner] = donors._replace(records=donors.records - best.records)
+            donors = Held(best.records, frozenset())  # no holders are counted where records are donated
+            donations.setdefault(best.partner, []).append(Donation(best.records, best.union))
+        else:
+            changed.add(best.partner)
+        becomes = {pattern: best.union if now in changed else now for pattern, now in becomes.items()}
+        donations = {
+            source: [made._replace(missing=best.union) if made.missing in changed else made for made in sent]
+            for source, sent in donations.items()
         }
+        untouched -= {*changed, best.union}
+        remaining[best.union] = remaining.pop(rare).plus(donors).plus(remaining.get(best.union, NOBODY))
+    return JoinedPatterns(becomes, donations)
 
-        def cost(pattern_2: Pattern, rare: Pattern = rare, union: Mapping[Pattern, Pattern] = union) -> int:
-            return sum(remaining[part].records * (sum(union[pattern_2]) - sum(part)) for part in (rare, pattern_2))
 
-        partner = min(union, key=lambda pattern_2: (cost(pattern_2), remaining[pattern_2].records))
-        new, joined = union[partner], remaining.pop(rare).plus(remaining.pop(partner))
-        remaining[new] = remaining.get(new, NOBODY).plus(joined)
-        becomes = {pattern: new if now in (rare, partner) else now for pattern, now in becomes.items()}
-    return becomes
+class _Option(NamedTuple):
+    """A way to join a rare pattern."""
+
+    cost: int  # cells that are made missing
+    partner: Pattern
+    records: int  # of the partner
+    union: Pattern
+
+
+def _option(remaining: Mapping[Pattern, Held], rare: Pattern, partner: Pattern, records: int) -> _Option:
+    union = tuple(a or b for a, b in zip(rare, partner, strict=True))
+    cost = remaining[rare].records * (sum(union) - sum(rare)) + records * (sum(union) - sum(partner))
+    return _Option(cost, partner, records, union)
+
+
+def _donors(rare: Held, partner: Held, k: int, *, whole: bool) -> list[int]:
+    """Return how many records of a partner may join a rare pattern: all, or those that it needs if k stay."""
+    needed = k - rare.records
+    return [partner.records] if whole or partner.records - needed < k else [partner.records, needed]
+
+
+def _donations(
+    parts: Sequence[PartStatistics],
+    roots: Sequence[Ints],
+    cells: Sequence[Cell],
+    joined: Sequence[JoinedPatterns],
+    becomes: Sequence[Pattern],
+) -> tuple[dict[tuple[int, Cell], list[Donation]], int]:
+    """Return which records of each part miss more columns, the first ones of their cell, and how many cells that makes.
+
+    `joined` and `becomes` are those of each cell.
+    """
+    left = {(id(patterns), missing): list(made) for patterns in joined for missing, made in patterns.donations.items()}
+    donations: dict[tuple[int, Cell], list[Donation]] = {}
+    blanked = first = 0
+    for part, numbers in zip(parts, roots, strict=True):
+        for cell, number, count_ in zip(part.cells, numbers.tolist(), part.counts.tolist(), strict=True):
+            missing, records = cells[number].missing, count_
+            waiting = left.get((id(joined[number]), missing), [])
+            while records and waiting:
+                take = min(records, waiting[0].records)
+                donations.setdefault((first, cell), []).append(Donation(take, waiting[0].missing))
+                blanked += take * (sum(waiting[0].missing) - sum(becomes[number]))
+                records -= take
+                waiting[0] = waiting[0]._replace(records=waiting[0].records - take)
+                if not waiting[0].records:
+                    waiting.pop(0)
+        first += part.rows
+    return donations, blanked
 
 
 def _names(request: MaskRequest, columns: Columns, strata: Sequence[Stratum], groups: Sequence[int]) -> list[Stratum]:
@@ -285,9 +363,7 @@ def _name(request: MaskRequest, column: object, values: Sequence[object]) -> obj
     return values[0] if len(values) == 1 else kind.joined_name(column, values)
 
 
-def _notes(
-    columns: Columns, groups: Sequence[int], joined: Sequence[Mapping[Pattern, Pattern]], blanked: int
-) -> list[str]:
+def _notes(columns: Columns, groups: Sequence[int], joined: Sequence[JoinedPatterns], blanked: int) -> list[str]:
     """Say what was joined."""
     notes, counted = [], holders(columns.unit)
     sizes = [size for size in Counter(groups).values() if size > 1]
@@ -296,11 +372,10 @@ def _notes(
             f"{sum(sizes):,} strata of {listed(columns.by)} were joined into {len(sizes):,} of at least k {counted} "
             f"({setting('small', 'merge')})"
         )
-    rare = [size for patterns in joined for size in Counter(patterns.values()).values() if size > 1]
-    if rare:
+    if blanked:
         notes.append(
-            f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k {counted}, which "
-            f"made {count(blanked, 'cell')} missing ({setting('small', 'merge')}); each counts in the loss with all "
-            "its squared deviation"
+            f"{count(blanked, 'cell')} {agreeing(blanked, 'was', 'were')} made missing, so that at least k {counted} "
+            f"of a stratum miss the same columns ({setting('small', 'merge')}); each counts in the loss with all its "
+            "squared deviation"
         )
     return notes

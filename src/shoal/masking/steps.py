@@ -80,7 +80,7 @@ def read_part(
     )
     arrays = {"X": X, **_read_beside(table, first, columns, weights)}
     dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
-    blank, suppressed = _moved(table, columns, X, holes, moves)
+    blank, suppressed = _moved(table, first, columns, X, holes, moves)
     suppressed &= ~dropped
     if moves.blanked:
         arrays["lost"] = np.where(blank, X, np.nan)
@@ -230,15 +230,21 @@ def _cells(
     return codes, [Cell(joined.get(row[:first], row[:first]), row[first : first + d], row[first + d :]) for row in rows]
 
 
-def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
+def _moved(table: Table, first: int, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
     """Say which numbers are made missing, and which records are left out."""
     if not moves.patterns:
         return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
     codes, cells = _cells(table, columns, X, holes)
     patterns = [moves.patterns.get(cell, cell.missing) for cell in cells]
     out = np.array([pattern is None for pattern in patterns], dtype=np.bool_)
-    blank = np.array([pattern or cell.missing for pattern, cell in zip(patterns, cells, strict=True)], dtype=np.bool_)
-    return blank.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
+    missing = np.array([pattern or cell.missing for pattern, cell in zip(patterns, cells, strict=True)], dtype=np.bool_)
+    blank = missing.reshape(-1, holes.shape[1])[codes]
+    for code, cell in enumerate(cells):
+        rows = np.flatnonzero(codes == code) if (first, cell) in moves.donations else np.empty(0, dtype=np.int64)
+        for donation in moves.donations.get((first, cell), ()):
+            blank[rows[: donation.records]] = donation.missing
+            rows = rows[donation.records :]
+    return blank & ~holes, out[codes]
 
 
 # Deal out
