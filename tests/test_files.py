@@ -23,10 +23,10 @@ import shoal
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
 from shoal.tables.addresses import find_places
-from shoal.tables.csv_table import Dialect
 from shoal.tables.files import FORMATS, Format, read_table, write_file
 from shoal.tables.formats.csv_files import write_csv
 from shoal.tables.formats.frames import open_table
+from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import written_beside
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'

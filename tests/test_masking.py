@@ -168,10 +168,10 @@ def test_numbers_of_pyarrow_are_those_of_polars(kind, missing):
     given = pa.array(np.array([ends.min, 0, 7, *more, ends.max], dtype=kind))
     column = pa.chunked_array([given[1:], given[:2], given[:0], pa.nulls(missing, given.type)])
     mine, reference = open_table(pa.table({"x": column})), open_table(pl.DataFrame({"x": pl.from_arrow(column)}))
-    found, expected = mine.column("x"), reference.column("x")
+    found, expected = mine["x"].numbers(), reference["x"].numbers()
     assert found.type == expected.type == kind
     assert np.array_equal(found.values, expected.values, equal_nan=True)
-    assert np.array_equal(mine.words("x"), reference.words("x"))
+    assert np.array_equal(mine["x"].words(), reference["x"].words())
 
 
 @pytest.mark.parametrize("kind", ["polars", "duckdb"])

@@ -115,16 +115,16 @@ def test_a_folder_is_read_without_hidden_leftovers(tmp_path):
 
 def test_a_release_that_its_file_would_break_is_refused(tmp_path, monkeypatch):
     # Whatever goes wrong on the way into the file is found in the file.
-    import shoal.tables.csv_table as module
+    from shoal.tables.table import Table
 
-    real = module.CsvTable.released
+    real = Table.released
 
     def broken(self, *arguments):
         table = real(self, *arguments)
-        table.text = table.text.with_columns(pl.Series("x", [f"{i}.0" for i in range(20)]))
+        table.store.native = table.store.native.with_columns(pl.Series("x", [f"{i}.0" for i in range(20)]))
         return table
 
-    monkeypatch.setattr(module.CsvTable, "released", broken)
+    monkeypatch.setattr(Table, "released", broken)
     write_lines(tmp_path / "in.csv", "x,y", [numbers(20), numbers(20, 1)])
     with pytest.raises(shoal.VerificationError, match="fewer than k=3"):
         shoal.mask(tmp_path / "in.csv", 3, output=tmp_path / "out.csv")

@@ -8,7 +8,6 @@ import pytest
 import shoal
 from shoal.cli import main
 from shoal.demo import firms
-from shoal.tables import csv_table
 from shoal.tables.files import TableFile, open_data
 from shoal.tables.formats import csv_files
 
@@ -26,7 +25,7 @@ def counts(monkeypatch):
         return counted
 
     monkeypatch.setattr(csv_files, "_parse", counting("read", csv_files._parse))
-    monkeypatch.setattr(csv_table, "parse_numbers", counting("parsed", csv_table.parse_numbers))
+    monkeypatch.setattr(csv_files, "parse_numbers", counting("parsed", csv_files.parse_numbers))
     return counts
 
 
@@ -57,8 +56,8 @@ def test_columns_are_parsed_again_where_cells_or_codes_change(tmp_path, counts):
     assert table.coded({"b": ["x"]}).numeric_names() == ["a", "b"]
     assert table.take([1, 2]).numeric_names() == ["a", "b"]
     assert table.take([0, 1, 2]) is table
-    assert table.coded({"a": [-9]}).column("a").values.tolist()[:2] == [1.0, 2.0]
-    assert table.column("a").values.tolist() == [1.0, 2.0, -9.0]
+    assert table.coded({"a": [-9]})["a"].numbers().values.tolist()[:2] == [1.0, 2.0]
+    assert table["a"].numbers().values.tolist() == [1.0, 2.0, -9.0]
 
 
 def test_a_file_that_is_read_once_gives_the_same_release_and_report(tmp_path):

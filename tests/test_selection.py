@@ -23,7 +23,7 @@ from shoal.core.errors import FileError, VerificationError
 from shoal.masking import steps
 from shoal.tables.columns import cells_of, check_released, only_columns, with_cells, without_columns
 from shoal.tables.files import FORMATS
-from shoal.tables.formats.frames import FrameTable
+from shoal.tables.table import Table
 
 pytestmark = [
     pytest.mark.usefixtures("one_template"),
@@ -266,7 +266,7 @@ def leaking(self, _):
 
 def test_mask_releases_nothing_if_a_column_was_not_planned(tmp_path, monkeypatch):
     table = pl.DataFrame({"name": list("abcdef"), "sales": np.arange(6.0)})
-    monkeypatch.setattr(FrameTable, "without", leaking)
+    monkeypatch.setattr(Table, "without", leaking)
     with pytest.raises(VerificationError, match=r"Column 'name' is in the release.*Nothing was released"):
         shoal.mask(table, 3, columns=["sales"], identifiers=["name"], output=tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())
@@ -274,7 +274,7 @@ def test_mask_releases_nothing_if_a_column_was_not_planned(tmp_path, monkeypatch
 
 def test_mask_releases_nothing_if_a_written_column_was_not_planned(tmp_path, monkeypatch):
     table = pl.DataFrame({"name": list("abcdef"), "sales": np.arange(6.0)})
-    monkeypatch.setattr(FrameTable, "without", leaking)
+    monkeypatch.setattr(Table, "without", leaking)
     monkeypatch.setattr(steps, "check_released", lambda *_: None)
     with pytest.raises(VerificationError, match=r"Column 'name' is in the release"):
         shoal.mask(table, 3, columns=["sales"], identifiers=["name"], output=tmp_path / "out.csv")
@@ -284,7 +284,7 @@ def test_mask_releases_nothing_if_a_written_column_was_not_planned(tmp_path, mon
 def test_publish_releases_nothing_if_a_column_was_not_planned(tmp_path, monkeypatch):
     table = pl.DataFrame({"name": list("abcdef"), "sales": np.arange(6.0)})
     asked = {"bounds": {"sales": (0, 9)}, "ledger": tmp_path / "l.json", "dataset": "firms", "total_budget": 1.0}
-    monkeypatch.setattr(FrameTable, "only", leaking)
+    monkeypatch.setattr(Table, "only", leaking)
     with pytest.raises(VerificationError, match=r"Column 'name' is in the release.*Nothing was released"):
         shoal.publish(table, 1.0, **asked, new_ledger=True, output=tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())  # nor is anything spent

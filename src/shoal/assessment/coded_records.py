@@ -93,7 +93,7 @@ def read_pair(
     X, lost = arrays["X"], None
     if blanked:
         missing = [
-            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else after.missing(name, kind)
+            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else after[name].missing(kind)
             for name, kind in columns.kind_of.items()
         ]
         hidden = np.column_stack(missing) & ~np.isnan(X)
@@ -143,7 +143,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
         except InputError:  # a column of another kind, or other categories
             pair = None
         if pair is not None and _fits(release, *pair):
-            weights = release.weights if column is None else table.take(release.kept).column(column).values
+            weights = release.weights if column is None else table.take(release.kept)[column].numbers().values
             return replace(pair[0], weights=weights), pair[1]
     raise InputError(
         f"{parameter('original')} is not the table this release was made from, with its records in the same order: the "

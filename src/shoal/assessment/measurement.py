@@ -252,7 +252,7 @@ def _masked_columns(
         name
         for name in numeric
         if name not in kinds
-        and not np.array_equal(before.column(name).values, after.column(name).values, equal_nan=True)
+        and not np.array_equal(before[name].numbers().values, after[name].numbers().values, equal_nan=True)
     ]
     differ += [name for name in kinds if name not in strata_names]
     if not differ:
@@ -292,7 +292,7 @@ def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Flo
     for role, name in (("weights", weights), ("unit", unit)):
         if name is not None:
             check_name(name, before.names, role)
-    people = None if weights is None else before.column(weights).values
+    people = None if weights is None else before[weights].numbers().values
     wrong = np.empty(0) if people is None else people[~(people > 0) | np.isinf(people)]
     if len(wrong):
         raise InputError(

@@ -87,7 +87,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
         for design, column in zip(designs, columns, strict=True):
             design.append(column)
     pairs = [
-        (table.column(target).values, np.column_stack(design))
+        (table[target].numbers().values, np.column_stack(design))
         for table, design in zip((before, after), designs, strict=True)
     ]
     complete = ~np.isnan(np.column_stack(pairs[0])).any(axis=1)
@@ -103,7 +103,7 @@ def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats
     """Return what a term adds to both designs: numbers, or for each value of a category but the first whether it is."""
     tables = before, after
     if all(name in table.numeric_names() or name in table.timed_names() for table in tables):
-        x, y = (table.column(name).values[:, None] for table in tables)
+        x, y = (table[name].numbers().values[:, None] for table in tables)
         return [str(name)], x, y
     old, new = (as_text(table.keys([name])["0"]) for table in tables)
     values = [*old.drop_nulls().unique().sort(), *sorted(set(new.drop_nulls()) - set(old.drop_nulls()))]

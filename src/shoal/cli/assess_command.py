@@ -57,4 +57,4 @@ def _read_labels(path: str) -> Any:
     """Return the row numbers in a labels file."""
     from shoal.tables.files import read_table
 
-    return read_table(Path(path)).column("record").values.astype(int) - 1
+    return read_table(Path(path))["record"].numbers().values.astype(int) - 1

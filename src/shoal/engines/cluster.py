@@ -29,8 +29,8 @@ from shoal.core.types import Ints
 from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema, Shapes
 from shoal.tables.addresses import as_place
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.frames import open_table
+from shoal.tables.number_text import Dialect
 from shoal.tables.sources import FilePart, open_part
 from shoal.tables.table import Table
 

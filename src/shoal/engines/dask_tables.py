@@ -18,12 +18,12 @@ from shoal.core.messages import parameter
 from shoal.core.types import Name
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
-from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.arrow_files import describe_parquet
 from shoal.tables.formats.data_sets import cast_part, one_schema, part_place, write_part
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
 from shoal.tables.formats.metadata import without_metadata
+from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import FilePart, Source, check_same_columns, parquet_source, parts_of
 from shoal.tables.table import NO_INDEX, check_names

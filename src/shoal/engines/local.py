@@ -32,10 +32,10 @@ from shoal.engines.disk_shuffle import Places, Shuffle, write_all
 from shoal.engines.process_pool import Template, Workers
 from shoal.engines.records import KEPT, Arrays, Layout, Records, Regrouping, Released, Schema
 from shoal.tables.columns import Codes, Name
-from shoal.tables.csv_table import Dialect
 from shoal.tables.files import CSV, check_target
 from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.csv_files import csv_text, encode_part
+from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import folder_beside, written_beside, written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table

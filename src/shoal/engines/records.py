@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shoal.core.progress import Title
 from shoal.core.types import Ints
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import Dialect
+from shoal.tables.number_text import Dialect
 from shoal.tables.table import Table
 
 __all__ = ["KEPT", "Arrays", "Layout", "Records", "Regrouping", "Released", "Schema", "Shapes"]

@@ -47,10 +47,10 @@ from shoal.engines.spark_tasks import (
     Task,
 )
 from shoal.tables.addresses import as_place
-from shoal.tables.csv_table import Dialect
 from shoal.tables.files import CSV, is_spark
 from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.frames import open_table
+from shoal.tables.number_text import Dialect
 from shoal.tables.sources import find_paths
 from shoal.tables.table import check_names
 

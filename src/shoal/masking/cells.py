@@ -22,7 +22,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
 from shoal.promises.distinct_units import units_in_cells
 from shoal.tables.columns import Code, Name
-from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
+from shoal.tables.number_text import Dialect, one_spelling, parse_numbers
 from shoal.tables.table import describe_stratum
 
 __all__ = [

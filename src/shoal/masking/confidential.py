@@ -93,7 +93,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
     """Return the code of each record in each confidential column of a part, and the values by code."""
     codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
     for place, (name, kind, known_order) in enumerate(columns):
-        cells, ordered = table.sensitive_cells(name, kind, first)
+        cells, ordered = table[name].compared(kind, first)
         if known_order and kind.numeric and cells.dtype == pl.String:
             cells = in_order(cells)  # read again from a file of text, where durations stand in another order
         frame = pl.DataFrame({"cell": cells})

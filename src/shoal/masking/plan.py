@@ -41,8 +41,9 @@ from shoal.masking.roles import Columns, settle
 from shoal.masking.steps import scan_part
 from shoal.masking.sums import LARGEST
 from shoal.tables.columns import Code, Name, as_number
-from shoal.tables.csv_table import Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
+from shoal.tables.formats.csv_files import coded_text
+from shoal.tables.number_text import Dialect, common_type, number_type
 
 __all__ = [
     "Plan",

@@ -14,7 +14,8 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.sums import read_rule
 from shoal.roles.column_roles import PARAMETERS, ColumnRole, as_parameters, proposed_roles
 from shoal.roles.proposal import propose
-from shoal.tables.columns import Name, check_no_numbers
+from shoal.tables.columns import Name
+from shoal.tables.number_text import check_no_numbers
 from shoal.tables.table import Table, check_name
 
 __all__ = ["JUDGED", "PROPOSED", "Decision", "decide_roles", "needs_roles"]
@@ -51,7 +52,7 @@ def decide_roles(table: Table, request: MaskRequest) -> Decision:
         column.name for column in proposal.columns if column.role == "key" and column.name in proposal.dropped
     }
     for name in unreadable.difference(request.identifiers or (), table.numeric_names()):
-        if roles[name].role == "drop" and (numbers := table.text_numbers(name)) is not None:
+        if roles[name].role == "drop" and (numbers := table[name].text_numbers()) is not None:
             check_no_numbers(name, [numbers])
     parameters = as_parameters(roles)
     if not parameters["columns"]:

@@ -38,7 +38,7 @@ from shoal.masking.plan import check_records, code_values, merged_limits
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
 from shoal.masking.steps import number_of_cells, numbers_of
-from shoal.tables.csv_table import Dialect
+from shoal.tables.number_text import Dialect
 
 __all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata", "small_cells"]
 

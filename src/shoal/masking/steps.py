@@ -27,8 +27,8 @@ from shoal.masking.roles import Columns
 from shoal.masking.sums import count_broken, whole_total
 from shoal.promises.distinct_units import least_units, record_counters
 from shoal.tables.columns import Codes, Name, NewColumn, check_released
-from shoal.tables.csv_table import present_cells
 from shoal.tables.formulas import escape_formulas
+from shoal.tables.number_text import present_cells
 from shoal.tables.table import Table, number_rows
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def read_part(
     _check_finite(read, limits, first)
     total, incomplete, holes = _missing_cells(read)
     spellings = tuple(
-        coded.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
+        coded[column.name].spellings(holes[:, j]) if total[j] else frozenset[Spelling]()
         for j, column in enumerate(read)
     )
     arrays = {"X": X, **_read_beside(table, first, columns, weights)}
@@ -171,7 +171,7 @@ def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Colu
 def _read_weights(table: Table, first: int, name: Name | None, numbers: Floats | None) -> Floats:
     values, what = numbers, f"{parameter('weights')}"
     if values is None:
-        values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
+        values, what = table[name].numbers(first).values, f"Column {name!r}, the weights,"
     elif values.shape != (table.rows,):
         raise InputError(f"{what} must have one number per record ({table.rows}), got shape {values.shape}.")
     bad = ~((values >= 1 / FARTHEST) & (values <= FARTHEST))

@@ -156,7 +156,7 @@ def count_part(
     """
     masked, categories, by = columns.masked, columns.categories, columns.by
     table = table.coded(codes)
-    words = [table.words(name, category=name in categories) for name in masked]
+    words = [table[name].words(category=name in categories) for name in masked]
     arrays: dict[str, Any] = {"words": np.column_stack(words)}
     strata: list[tuple[object, ...]] = [()]
     if by:
@@ -171,7 +171,7 @@ def count_part(
     # Integers may look like NaN: then the column is looked at in vain.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
-        table.spellings(name, table.missing(name, kind)) if missing[j] else frozenset[Spelling]()
+        table[name].spellings(table[name].missing(kind)) if missing[j] else frozenset[Spelling]()
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []
@@ -179,7 +179,7 @@ def count_part(
     looks, spans = identifying_columns(dict(zip(left, keys, strict=True)))
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
-    numbers = {name: table.column(name) for name in promised}
+    numbers = {name: table[name].numbers() for name in promised}
     zeros = tuple(int(np.count_nonzero(numbers[name].values == 0)) for name in columns.zeros)
     broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
     totals = {name: whole_total(numbers[name].values) for name in numeric}

@@ -120,7 +120,7 @@ def _answers(table: Table, name: Name, categories: Sequence[Any]) -> Answers:
             f"knowledge and not from the data, got {categories!r}."
         )
     try:
-        cells = composed_cells(table.categories(name).cast(pl.String)).to_list()
+        cells = composed_cells(table[name].categories().cast(pl.String)).to_list()
     except InputError:  # which names the cell that is none
         raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
     places = {word: code for code, word in enumerate(words)}
@@ -182,7 +182,7 @@ def _numbers(table: Table, name: Name) -> Floats:
         raise InputError(
             f"Column {name!r} must be numeric to be published with noise. Leave it out, or turn it into numbers."
         )
-    values = table.column(name).values
+    values = table[name].numbers().values
     if not np.isfinite(values).all():
         # Neither how many nor where: what is said must not depend on the values of single records.
         raise InputError(

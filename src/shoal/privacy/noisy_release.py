@@ -158,7 +158,7 @@ def _storage(plan: PublicationPlan, j: int) -> Storage:
     """Return the type that a column is stored in; without truncation a narrow one might not hold it."""
     if plan.prepared.whole[j]:
         return INTEGER
-    return (plan.prepared.table.column(plan.prepared.names[j]).storage or FLOAT) if plan.truncate else FLOAT
+    return (plan.prepared.table[plan.prepared.names[j]].numbers().storage or FLOAT) if plan.truncate else FLOAT
 
 
 def released_names(plan: PublicationPlan) -> list[Name]:
@@ -177,7 +177,7 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
         released = build_table(plan, np.tile(farther, (len(prepared.X), 1)), answer_codes)
     names = released_names(plan)
     for name, end in zip(prepared.names, farther, strict=True):
-        value = released.column(released.names[names.index(name)]).values[0]
+        value = released[released.names[names.index(name)]].numbers().values[0]
         if not abs(value - end) <= 1e-2 * abs(end) + 0.5:
             raise InputError(
                 f"{parameter('bounds')} must fit the type of column {name!r}, which has no number as large as {end:g}. "

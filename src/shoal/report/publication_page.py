@@ -173,7 +173,7 @@ def _released(publication: Publication) -> Section:
     rows, estimates = [], []
     for name in publication.columns:
         if name in publication.bounds:
-            values = table.column(places[name]).values
+            values = table[places[name]].numbers().values
             figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
             rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
         if name in publication.estimates:

@@ -24,9 +24,9 @@ from shoal.roles.recognition import (
     names_id,
     repeats_like_unit,
 )
-from shoal.tables.columns import Name, is_coded, mostly_numbers
-from shoal.tables.csv_table import present_cells
+from shoal.tables.columns import Name, is_coded
 from shoal.tables.identifiers import SMALL, looks_like_identifier
+from shoal.tables.number_text import mostly_numbers, present_cells
 from shoal.tables.table import Table, stored_indexes
 from shoal.tables.table_view import View, sizes_of, spread
 
@@ -290,11 +290,11 @@ def _maskable(
     def readable(column: ProposedColumn) -> bool:
         try:
             if column.kind in NUMBERS:
-                table.column(column.name)
+                table[column.name].numbers()
             elif column.kind in CATEGORIES:
-                table.categories(column.name, named=column.name in coded)
+                table[column.name].categories(named=column.name in coded)
             else:
-                table.moments(column.name, dates.get(column.name, Date()))
+                table[column.name].moments(dates.get(column.name, Date()))
         except InputError:
             return False
         return True

@@ -6,16 +6,17 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, VerificationError
-from shoal.core.messages import parameter, setting
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Name, Spelling
 from shoal.kernels.words import ABSENT, Words, words_of
 from shoal.kinds.column import FLOAT, Column, Storage, composed, composed_cells
+from shoal.tables.number_text import CODE
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale
@@ -26,22 +27,17 @@ __all__ = [
     "Name",
     "NewColumn",
     "Spelling",
-    "TextNumbers",
     "as_floats",
     "as_number",
     "cell_words",
     "cells_of",
-    "check_no_numbers",
+    "check_codes",
     "check_released",
     "column_of",
     "is_coded",
     "kind_of",
-    "mostly_numbers",
     "named_cells",
-    "no_numbers",
-    "not_numeric",
     "not_whole",
-    "number_like",
     "only_columns",
     "read_codes",
     "round_to",
@@ -53,13 +49,6 @@ __all__ = [
 
 Code = str | int | float
 Codes = Mapping[Name, Sequence[Code]]  # of each column, in the order in which they were named
-# 007 and 0123 are codes, not numbers.
-PADDED = re.compile(r"[+-]?0\d")
-# Also with a currency, a unit, a sign between thousands, a percent sign, or in parentheses, as losses are written.
-NUMBER_LIKE = (
-    r"^[\s\p{Sc}+\u{2212}(-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?"
-    r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
-)
 
 
 # Columns by their exact names: polars takes a name such as ^.*$ for a pattern, and * for all columns. A column is found
@@ -171,15 +160,6 @@ def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
 # Numbers and words
 
 
-class TextNumbers(NamedTuple):
-    """Numbers in a text column of a table, or of a part of it."""
-
-    numbers: int  # different values that are written like numbers, in a sample of the cells
-    values: int  # all different values in it
-    cause: str = ""  # why the column is text, in words; empty if this part does not show it
-    remedy: str = ""  # a way to read it as numbers
-
-
 def kind_of(kind: Any) -> str:
     """Return what numbers a type of narwhals or polars holds."""
     if kind.is_integer():
@@ -225,64 +205,23 @@ def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
     return whole
 
 
+def check_codes(name: Name, series: pl.Series, first: int) -> None:
+    """Refuse codes in an array that are no 64-bit integers, as which they would be released."""
+    far = series.cast(pl.Float64).abs() >= 2.0**63
+    if far.any():
+        record = int(far.arg_max() or 0)
+        raise InputError(
+            f"Column {name} holds categories, which must be whole numbers below 2^63 in an array, but record "
+            f"{first + record + 1} holds {series[record]}. Use a frame."
+        )
+
+
 def not_whole(name: Name, record: int, value: object) -> InputError:
     """Say which number of a column is no code."""
     return InputError(
         f"Column {name!r} must hold whole numbers to be codes, but record {record} holds {value}. Leave it out of "
         f"{parameter('kinds')}."
     )
-
-
-def not_numeric(name: Name, content: str, way_out: str = "") -> InputError:
-    """Say what a column holds that is no number."""
-    way_out = way_out or (
-        f"Leave the column out, turn it into numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
-    )
-    return InputError(f"Column {name!r} must be numeric, but {content}. {way_out}")
-
-
-def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
-    """Name the first cell of a column that is text and no number, or the type of all."""
-    texts = ((record, cell) for record, cell in enumerate(cells, first + 1) if isinstance(cell, str))
-    wrong = (f"record {record} holds {cell!r}" for record, cell in texts if not _is_number(cell))
-    return not_numeric(name, next(wrong, f"its type is {kind}"))
-
-
-def mostly_numbers(text: pl.Series) -> bool:
-    """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
-    values = text.drop_nulls().unique()
-    return 2 * int(number_like(values).sum()) > len(values)
-
-
-def number_like(cells: pl.Series) -> pl.Series:
-    """Return for each cell of a text whether it is written like a number.
-
-    Examples
-    --------
-    >>> number_like(pl.Series(["1,234", "-7.5 %", "12a"])).to_list()
-    [True, True, False]
-    """
-    return cells.str.contains(NUMBER_LIKE)
-
-
-def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
-    """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
-    if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
-        return
-    unexplained = TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
-    example = next((part for part in parts if part.cause), unexplained)
-    raise InputError(
-        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop "
-        f"the column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.strip() or "0")
-    except ValueError:
-        return False
-    return True
 
 
 # Codes for missing: numbers or texts, such as -9 or "?", that stand in a column where nothing is known
@@ -332,7 +271,7 @@ def as_number(code: Code) -> float | None:
     (-9.0, -9.0, None, None)
     """
     try:
-        number = None if isinstance(code, str) and PADDED.match(code) else float(code)
+        number = None if isinstance(code, str) and re.match(CODE, code) else float(code)
     except ValueError:
         return None
     return number if number is not None and math.isfinite(number) else None
@@ -357,7 +296,7 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
     text = composed_cells(cells.cast(pl.String)).str.strip_chars()
     if numbers is None:
         numbers = text.cast(pl.Float64, strict=False)
-    alike = numbers.is_in(values) & ~text.str.contains(f"^{PADDED.pattern}")
+    alike = numbers.is_in(values) & ~text.str.contains(CODE)
     return (alike.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(value=False)
 
 

@@ -16,7 +16,6 @@ from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.arrow_files import (
     ARROW,
     PARQUET,
@@ -32,6 +31,7 @@ from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
 from shoal.tables.formats.stat_files import READERS, read_stat, read_stored, write_stat
+from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.table import Table
 

@@ -10,8 +10,8 @@ import polars as pl
 from shoal.core.errors import VerificationError
 from shoal.core.types import Bools
 from shoal.tables.columns import Name
-from shoal.tables.csv_table import Dialect
 from shoal.tables.formats.csv_files import header_text
+from shoal.tables.number_text import Dialect
 from shoal.tables.table import Table, check_names
 
 __all__ = ["FORMULAS", "escape_formulas", "escape_header", "escaped_name", "formula_columns", "formula_names"]

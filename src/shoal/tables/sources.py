@@ -17,7 +17,6 @@ from shoal.core.messages import setting
 from shoal.kinds.column import word_of
 from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.columns import Codes, Name, named_cells
-from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
 from shoal.tables.files import CSV
 from shoal.tables.formats.arrow_files import (
     PARQUET,
@@ -27,9 +26,10 @@ from shoal.tables.formats.arrow_files import (
     read_batches,
     validated,
 )
-from shoal.tables.formats.csv_files import check_header, read_head
+from shoal.tables.formats.csv_files import TextStore, check_header, read_head, without_words
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
+from shoal.tables.number_text import Dialect, number_type
 from shoal.tables.table import Table, stored_indexes
 
 PLACES = 8  # of a file that are looked at
@@ -93,7 +93,7 @@ class Source:
 
 def open_part(part: Any, dialect: Dialect | None) -> Table:
     """Open a part of a table; if it was CSV, the part is text in Arrow and the dialect says how it was written."""
-    return open_table(part) if dialect is None else CsvTable(from_arrow(part), dialect)
+    return open_table(part) if dialect is None else Table(TextStore(from_arrow(part), dialect))
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
@@ -168,7 +168,7 @@ def open_source(
         first = read_head(paths[0], **csv)
         if named:
             check_header(paths[0], first)
-        dialect, header = first.dialect, [str(name) for name in first.names]
+        dialect, header = first.dialect or Dialect(), [str(name) for name in first.names]
         written = {**csv, "delimiter": dialect.delimiter, "encoding": dialect.encoding}
         for path in paths[1:]:
             if read_head(path, **written).names != header:

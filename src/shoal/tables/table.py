@@ -1,50 +1,61 @@
-"""A table, whatever library or file it comes from; the strata of its records."""
+"""A table, whatever library or file it comes from; its columns; the strata of its records."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import group_sizes
 from shoal.core.messages import agreeing, listed, parameter
 from shoal.core.types import Bools, Ints, Spelling
-from shoal.kernels.words import Words
-from shoal.kinds.column import Column, composed_cells
-from shoal.kinds.date import Date
+from shoal.kernels.words import Words, number_bits
+from shoal.kinds.column import Column, composed_cells, word_of
+from shoal.kinds.date import Date, check_no_dates, read_dates
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
-from shoal.kinds.time_scale import Span
+from shoal.kinds.time_scale import Span, span_of
 from shoal.tables.columns import (
+    Code,
     Codes,
     Name,
     NewColumn,
-    TextNumbers,
     cell_words,
+    check_codes,
     column_of,
     is_coded,
+    whole_numbers,
+    with_cells,
     without_codes,
 )
-from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.frame_columns import as_polars, is_opaque
+from shoal.tables.number_text import (
+    TextNumbers,
+    find_thousands,
+    mostly_numbers,
+    no_numbers,
+    not_numeric,
+    text_numbers,
+)
 
 if TYPE_CHECKING:
-    from shoal.tables.csv_table import Dialect
-    from shoal.tables.formats.stat_files import StatFile
+    from shoal.tables.number_text import Dialect
 
 __all__ = [
     "NO_INDEX",
+    "Store",
     "Table",
+    "TableColumn",
     "check_name",
     "check_names",
     "choose_columns",
     "describe_stratum",
     "label_frame",
-    "named_by_place",
     "number_rows",
     "stored_indexes",
     "stratum_codes",
@@ -56,146 +67,334 @@ NO_INDEX = (
 )
 
 
-class Table:
-    """A table, or a part of one: its cells in polars, and what they mean.
-
-    A format is a subclass. It brings `stored`, the columns in polars, and the way back: tables of some of the records
-    or columns, and of new values. It replaces what its types know better.
-    """
+class Store:
+    """The cells of a table in the hands of a format: handed over by column, and put together again after masking."""
 
     names: list[Name]  # of all columns
     rows: int  # the number of records
-    codes: Codes  # cells that mean missing, by column
-    dialect: Dialect | None = None  # how it is written, of a CSV file
-    stat_file: StatFile | None = None  # labels and stored cells, of a statistical package's file
+    native: Any  # the cells as the user knows them; of a CSV file, as they are written
+    dialect: Dialect | None = None  # how a CSV file is written, whose cells are text
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
+    holds_text: bool = True  # whether a masked column may become text
 
-    @property
-    def native(self) -> Any:
-        """The table as the user knows it."""
+    def column(self, name: Name, codes: Sequence[Code]) -> TableColumn:
+        """Return a column; `codes` are cells that mean missing."""
+        return TableColumn(self, name, codes)
+
+    def cells(self, name: Name) -> pl.Series:
+        """Return the cells of a column in polars, without a name; as text where polars has no type for them."""
         raise NotImplementedError
 
-    def numeric_names(self) -> list[Name]:
-        """Return the names of the numeric columns."""
-        raise NotImplementedError
+    def written(self, name: Name) -> pl.Series:
+        """Return the cells of a column as the file will hold them."""
+        return self.cells(name)
 
-    def timed_names(self) -> list[Name]:
-        """Return the names of the columns whose type is a date, a time of day or a duration."""
-        return []
+    def spelled(self, name: Name) -> pl.Series:
+        """Return the cells of a column with codes that the format itself reads as missing."""
+        return self.cells(name)
 
-    def scale(self, name: Name) -> str | None:
-        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
+    def nulls(self, name: Name) -> Bools:
+        """Return which cells of a column are null; NaN is another cell."""
+        return self.cells(name).is_null().to_numpy()
+
+    def objects(self, name: Name) -> list[Any]:
+        """Return the cells of a column as objects of Python."""
+        return self.cells(name).to_list()
+
+    def plain_numbers(self, name: Name) -> NDArray[Any] | None:
+        """Return the numbers of a column that misses none, if they are at hand without polars."""
         return None
+
+    def dtype(self, name: Name) -> Any:
+        """Return the type of a column in narwhals or polars."""
+        return self.cells(name).dtype
+
+    def native_type(self, name: Name) -> Any:
+        """Return the type of a column in its own library."""
+        return self.dtype(name)
 
     def levels(self, name: Name) -> tuple[Any, ...] | None:
         """Return the values of a column in their order, if its type knows one."""
         return None
 
+    def scale(self, name: Name) -> str | None:
+        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
+        if self.levels(name) is not None:
+            return "ordinal"
+        return "nominal" if str(self.dtype(name)) == "Categorical" else None
+
+    def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> Store:
+        """Return the cells as a CSV file of ours is written, without what the original file says of them."""
+        return self
+
+    def take(self, rows: Ints) -> Store:
+        """Return the cells of some of the records."""
+        raise NotImplementedError
+
+    def only(self, names: Sequence[Name]) -> Store:
+        """Return the cells of some of the columns."""
+        raise NotImplementedError
+
+    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> Store:
+        """Return the cells with new values in some columns and other spellings in the strata, without metadata."""
+        raise NotImplementedError
+
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Store:
+        """Return the cells with text in the place of some columns."""
+        raise NotImplementedError
+
+
+class TableColumn:
+    """A column of a table: its cells as they are written, what they mean, and what a masking reads from them.
+
+    Cells are fetched from the store whenever they are used. `first` records come before this part of the table:
+    refusals count from there.
+    """
+
+    def __init__(self, store: Store, name: Name, codes: Sequence[Code]) -> None:
+        self._store, self.name, self._codes = store, name, codes
+
+    @property
+    def written(self) -> pl.Series:
+        """The cells as they are written, text where it is text."""
+        return self._store.written(self.name)
+
+    @property
+    def meaning(self) -> pl.Series:
+        """The cells as they are compared."""
+        return self._store.cells(self.name)
+
+    @property
+    def counted(self) -> pl.Series:
+        """The cells as they are counted: missing cells that are spelled in words are null."""
+        return self.meaning
+
+    @property
+    def present(self) -> pl.Series:
+        """The cells with null where they are missing."""
+        return without_codes(self.meaning, self._codes)
+
+    @property
+    def stored(self) -> pl.Series:
+        """The cells in the type in which they are returned."""
+        return self.meaning
+
+    @property
+    def text_type(self) -> str | None:
+        """What text is stored as: Int64, Float64 or String; None if all cells are missing."""
+        return None
+
+    def as_type(self, dtype: pl.DataType | None) -> pl.Series:
+        """Return text as the type that all parts of the table have."""
+        return self.meaning
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the cells are numbers; a pandas index that a file carried along counts as none."""
+        return self._store.dtype(self.name).is_numeric() and not stored_indexes([self.name])
+
+    @property
+    def timed(self) -> bool:
+        """Whether the type is a date, a time of day or a duration; pandas may hold them as objects."""
+        dtype = self._store.dtype(self.name)
+        if str(dtype) == "Object":
+            return word_of(self.meaning.dtype) is not None
+        return word_of(dtype) is not None or str(self._store.native_type(self.name)).startswith("date64")
+
+    def numbers(self, first: int = 0) -> Column:
+        """Return the column as numbers, or refuse one that holds none."""
+        plain = None if self._codes else self._store.plain_numbers(self.name)
+        if plain is not None:
+            return Column(self.name, plain.astype(np.float64, copy=False), str(plain.dtype))
+        return column_of(self.name, self._numbers(first))
+
+    def _numbers(self, first: int) -> pl.Series:
+        dtype = self._store.dtype(self.name)
+        if not dtype.is_numeric():
+            raise no_numbers(self.name, self._store.objects(self.name), str(dtype), first)
+        return self.present
+
+    def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return dates, times or durations, also of text that is read as the kind says, and their span."""
+        name, dtype, stored = self.name, self._store.dtype(self.name), self._store.native_type(self.name)
+        if not self._store.holds_text:
+            raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
+        series = self.present
+        if series.dtype == pl.String and word_of(dtype):
+            raise InputError(
+                f"Column {name!r} must have a time zone with a name, but its type is {stored}. Convert it to UTC or to "
+                "a zone such as 'Asia/Kolkata' first."
+            )
+        if kind.format is not None and series.dtype.is_integer():  # 20240131
+            series = series.cast(pl.String)
+        if series.dtype == pl.String and not is_opaque(dtype):
+            series, formats = read_dates(name, series, kind, first)
+            return series, span_of(series, stored, formats)
+        if word_of(series.dtype) is None and series.null_count() < len(series):
+            raise InputError(
+                f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
+                f"{stored}. Leave it out of {parameter('kinds')}, or turn it into dates first."
+            )
+        return series, span_of(series, stored)
+
+    def categories(self, first: int = 0, *, named: bool = True) -> pl.Series:
+        """Return text, Booleans, or whole numbers if they are codes; `named` says that the user calls them so."""
+        cells = self._categories(first, named=named)
+        if cells.dtype == pl.String and not named:
+            check_no_dates(self.name, cells, first)
+            if mostly_numbers(cells):
+                raise self._no_numbers(first)
+        return cells
+
+    def _no_numbers(self, first: int) -> InputError:
+        return no_numbers(self.name, self.meaning.to_list(), "text", first)
+
+    def _categories(self, first: int, *, named: bool) -> pl.Series:
+        series, stored = self.meaning, self._store.native_type(self.name)
+        if str(stored).startswith(("period", "month_day_nano_interval")):
+            way_out = "Turn them into dates or durations first; pandas has .dt.to_timestamp() for that."
+            raise not_numeric(self.name, f"its type is {stored}", way_out)
+        if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
+            series = series.cast(pl.String)
+        if named and not self._store.holds_text:
+            check_codes(self.name, series, first)
+        if named and series.dtype.is_float():
+            series = whole_numbers(self.name, series, first)
+        kind = series.dtype
+        if kind not in (pl.String, pl.Boolean) and not (named and (kind.is_integer() or word_of(kind))):
+            raise no_numbers(self.name, [], str(kind), first)
+        return without_codes(series, self._codes)
+
+    def compared(self, kind: Kind, first: int = 0) -> tuple[pl.Series, bool]:
+        """Return the cells of a sensitive column as they are compared, and whether they have an order."""
+        if kind.scaled:
+            return kind.compared(self.name, self.moments(cast("Date", kind), first)[0])
+        cells = composed_cells(self.meaning) if kind.numeric else None
+        if kind.additive and cells is not None and isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
+            kind, cells = Nominal(), None  # text that is called numbers has no order
+        return kind.compared(self.name, self.categories(first) if cells is None else cells)
+
+    def missing(self, kind: Kind) -> Bools:
+        """Return which cells are missing."""
+        return np.isnan(self.numbers().values) if kind.numeric else self.categories().is_null().to_numpy()
+
+    def text_numbers(self, first: int = 0) -> TextNumbers | None:
+        """Return what numbers a column of text or of objects holds, or None; a category is none by its type."""
+        dtype, series = str(self._store.dtype(self.name)), None
+        if dtype in ("String", "Object"):
+            series = self.meaning
+            if series.dtype.is_numeric():
+                return TextNumbers(1, 1, "its type is object", "Turn it into numbers.")
+            if dtype == "Object":
+                objects = self._store.objects(self.name)
+                series = pl.Series([None if cell is None else str(cell) for cell in objects], dtype=pl.String)
+        return text_numbers(series, None, first) if series is not None and series.dtype == pl.String else None
+
+    def spellings(self, missing: Bools) -> frozenset[Spelling]:
+        """Return the ways in which missing cells are spelled: None for null, "NaN", and codes."""
+        cells, codes = self._store.spelled(self.name), self._codes
+        occurring = [str(code) for code in codes if is_coded(cells, [code]).any()]
+        if occurring:
+            missing = missing & ~is_coded(cells, codes).to_numpy()
+        null = self._store.nulls(self.name)
+        plain = {None: missing & null, "NaN": missing & ~null}
+        return frozenset([*occurring, *(spelling for spelling, where in plain.items() if where.any())])
+
+    def words(self, *, category: bool = False) -> Words:
+        """Return a word for each cell: the same for cells that are written alike, and only then."""
+        plain = None if self._codes or category else self._store.plain_numbers(self.name)
+        if plain is not None:
+            return number_bits(plain)
+        return cell_words(without_codes(self._store.spelled(self.name), self._codes), category=category)
+
+
+class Table:
+    """A table, or a part of one: its columns, and other tables of some of its records, columns or of new values."""
+
+    def __init__(self, store: Store, codes: Codes | None = None) -> None:
+        self.store, self.codes = store, codes or {}  # cells that mean missing, by column
+        self.names, self.rows = store.names, store.rows
+
+    def __getitem__(self, name: Name) -> TableColumn:
+        return self.store.column(name, self.codes.get(name, ()))
+
+    @property
+    def native(self) -> Any:
+        """The table as the user knows it."""
+        if self.dialect is None:
+            return self.store.native
+        return with_cells(self.store.native, {name: self[name].stored for name in self.names})
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How the table is written, if it is a CSV file."""
+        return self.store.dialect
+
+    @property
+    def index_notes(self) -> tuple[str, ...]:
+        """A note on an index of pandas that names records: it is not released."""
+        return self.store.index_notes
+
+    def numeric_names(self) -> list[Name]:
+        """Return the names of the numeric columns."""
+        return [name for name in self.names if self[name].numeric]
+
+    def timed_names(self) -> list[Name]:
+        """Return the names of the columns whose type is a date, a time of day or a duration."""
+        return [name for name in self.names if self[name].timed]
+
+    def scale(self, name: Name) -> str | None:
+        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
+        return self.store.scale(name)
+
     def ordered_levels(self) -> dict[Name, tuple[Any, ...]]:
         """Return the levels of all columns whose type knows an order."""
-        return {name: levels for name in self.names if (levels := self.levels(name)) is not None}
+        return {name: levels for name in self.names if (levels := self.store.levels(name)) is not None}
 
     def find_thousands(self, decimal: str | None = None) -> str | None:
         """Return the sign between thousands in a table of text; other tables have numbers."""
-        return None
+        if self.dialect is None:
+            return None
+        return find_thousands([self[name].written for name in self.names], self.dialect, decimal)
 
-    def csv_frame(self) -> pl.DataFrame:
-        """Return the table with its cells as a CSV file holds them."""
-        return as_polars(self.native)
-
-    def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
-        """Return a part of a table in Arrow; text becomes numbers in columns that are numbers in all parts."""
-        return self.native
-
-    # Columns as they are worked with; `first` records come before this part.
-
-    def stored(self, name: Name) -> pl.Series:
-        """Return the cells of a column in polars, without a name."""
-        raise NotImplementedError
-
-    def spelled(self, name: Name) -> pl.Series:
-        """Return the cells of a column with codes that its format already reads as missing."""
-        return self.stored(name)
-
-    def counted(self, name: Name) -> pl.Series:
-        """Return the cells of a column as they are counted: missing cells that are spelled in words are null."""
-        return self.keys([name])["0"]
-
-    def nulls(self, name: Name) -> Bools:
-        """Return which cells of a column are null; NaN is another cell."""
-        return self.stored(name).is_null().to_numpy()
+    def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
+        """Return the types that columns mean, of a table that is all text."""
+        return {name: self[name].text_type for name in names} if self.dialect is not None else {}
 
     def cells_of(self, name: Name, kind: Kind, first: int = 0, *, named: bool = True) -> dict[Name, Any]:
         """Return the cells that a kind reads, by column; `named` says that the user named the kind."""
         if kind.scaled:
-            return {name: self.moments(name, cast("Date", kind), first)}
+            return {name: self[name].moments(cast("Date", kind), first)}
         if kind.numeric:
-            return {column: self.column(column, first) for column in kind.columns or (name,)}
-        return {name: self.categories(name, first, named=named)}
-
-    def column(self, name: Name, first: int = 0) -> Column:
-        """Return a column as numbers, or refuse one that holds none."""
-        cells = without_codes(self.stored(name), self.codes.get(name, ()))
-        return column_of(name, cells)
-
-    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return a column of dates, times or durations, and its span; refuse one that holds none."""
-        raise NotImplementedError
-
-    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
-        """Return a column as categories, or refuse one that holds none; `named` says that the user calls it so."""
-        raise NotImplementedError
-
-    def sensitive_cells(self, name: Name, kind: Kind, first: int = 0) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column as they are compared, and whether they have an order."""
-        if kind.scaled:
-            return kind.compared(name, self.moments(name, cast("Date", kind), first)[0])
-        cells = self.keys([name])["0"] if kind.numeric else None
-        if kind.additive and cells is not None and isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
-            kind, cells = Nominal(), None  # text that is called numbers has no order
-        return kind.compared(name, self.categories(name, first) if cells is None else cells)
-
-    def missing(self, name: Name, kind: Kind) -> Bools:
-        """Return which cells of a column are missing."""
-        if kind.numeric:
-            return np.isnan(self.column(name).values)
-        return self.categories(name).is_null().to_numpy()
-
-    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers | None:
-        """Return what numbers a text column holds, or None if the column is not text."""
-        return None
-
-    def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
-        """Return the types that columns of text mean, of a table that is all text."""
-        return {}
+            return {column: self[column].numbers(first) for column in kind.columns or (name,)}
+        return {name: self[name].categories(first, named=named)}
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
-        return named_by_place(composed_cells(self.stored(name)) for name in names)
+        return _named_by_place(composed_cells(self[name].meaning) for name in names)
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
-        return named_by_place(map(self.stored, names))
+        return _named_by_place(self[name].written for name in names)
 
-    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return the ways in which missing cells of a column are spelled: None for null, "NaN", and codes."""
-        cells, codes = self.spelled(name), self.codes.get(name, ())
-        occurring = [str(code) for code in codes if is_coded(cells, [code]).any()]
-        if occurring:
-            missing = missing & ~is_coded(cells, codes).to_numpy()
-        null = self.nulls(name)
-        plain = {None: missing & null, "NaN": missing & ~null}
-        return frozenset([*occurring, *(spelling for spelling, where in plain.items() if where.any())])
+    def csv_frame(self) -> pl.DataFrame:
+        """Return the table with its cells as a CSV file holds them."""
+        return as_polars(self.store.native)
 
-    def words(self, name: Name, *, category: bool = False) -> Words:
-        """Return a word for each cell: the same for cells that are written alike, and only then."""
-        return cell_words(without_codes(self.spelled(name), self.codes.get(name, ())), category=category)
+    def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
+        """Return a part of a table in Arrow; text becomes numbers in columns that are numbers in all parts."""
+        if self.dialect is None:
+            return self.native
+        cells = {name: self[name].as_type(None) for name in numbers}
+        cells |= {name: self[name].as_type(dtype) for name, dtype in types.items()}
+        return with_cells(self.store.native, cells).to_arrow()
 
     # Other tables
 
     def take(self, rows: Ints) -> Table:
         """Return the table of some of the records."""
-        raise NotImplementedError
+        same = len(rows) == self.rows and np.array_equal(rows, np.arange(self.rows))
+        return self if same else Table(self.store.take(rows), self.codes)
 
     def without(self, names: Sequence[Name]) -> Table:
         """Return the table without some of the columns."""
@@ -203,17 +402,15 @@ class Table:
 
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns."""
-        raise NotImplementedError
+        return Table(self.store.only(names), self.codes)
 
     def in_own_dialect(self, delimiter: str = ",") -> Table:
         """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
-        return self
+        return Table(self.store.in_own_dialect(delimiter, self.numeric_names()), self.codes)
 
     def coded(self, codes: Codes) -> Table:
         """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
-        table = copy(self)
-        table.codes = codes
-        return table
+        return self if codes == self.codes else Table(self.store, codes)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -222,14 +419,14 @@ class Table:
 
         `strata` says which cells of columns that are not replaced are spelled otherwise, and how.
         """
-        raise NotImplementedError
+        return Table(self.store.released(new, strata or {}), self.codes)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
         """Return the table with text in the place of some columns."""
-        raise NotImplementedError
+        return Table(self.store.relabelled(texts), self.codes)
 
 
-def named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
+def _named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
     """Return columns as a frame; polars would take some names for patterns."""
     return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
 

@@ -73,7 +73,7 @@ class View:
     def column(self, name: Name) -> pl.Series:
         """Return the cells of a column as they are counted: codes for missing and NaN are null."""
         if name not in self._columns:
-            self._columns[name] = composed_cells(_plain(self.table.counted(name)))
+            self._columns[name] = composed_cells(_plain(self.table[name].counted))
         return self._columns[name]
 
     def columns(self) -> dict[Name, pl.Series]:

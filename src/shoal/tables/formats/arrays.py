@@ -13,18 +13,17 @@ from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Ints, Spelling
-from shoal.kernels.words import Words
 from shoal.kinds.column import Storage
-from shoal.kinds.date import Date
-from shoal.kinds.time_scale import Span
-from shoal.tables.columns import Name, NewColumn, not_whole, round_to
-from shoal.tables.table import Table
+from shoal.tables.columns import Name, NewColumn, round_to
+from shoal.tables.table import Store
 
-__all__ = ["ArrayTable"]
+__all__ = ["ArrayStore"]
 
 
-class ArrayTable(Table):
+class ArrayStore(Store):
     """A NumPy array, one record a row; columns are named by their number in the array that was given."""
+
+    holds_text = False
 
     def __init__(self, array: np.ndarray[Any, Any], names: Sequence[Name] | None = None) -> None:
         array = plain_array(array)
@@ -38,68 +37,33 @@ class ArrayTable(Table):
                 f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert "
                 "it first: data.astype(numpy.float64)."
             )
-        self._array, self.codes = array, {}
+        self.native, self._columns = array, array[:, None] if array.ndim == 1 else array
         self.names, self.rows = list(range(self._columns.shape[1]) if names is None else names), len(array)
 
-    @property
-    def native(self) -> np.ndarray[Any, Any]:
-        """The array as given, without masked cells."""
-        return self._array
-
-    @property
-    def _columns(self) -> np.ndarray[Any, Any]:
-        return self._array[:, None] if self._array.ndim == 1 else self._array
-
-    def _cells(self, name: Name) -> np.ndarray[Any, Any]:
+    def _vector(self, name: Name) -> np.ndarray[Any, Any]:
         return self._columns[:, self.names.index(name)]
 
-    def numeric_names(self) -> list[Name]:
-        """Return all columns."""
-        return self.names
-
-    def stored(self, name: Name) -> pl.Series:
+    def cells(self, name: Name) -> pl.Series:
         """Return the cells of a column."""
-        cells = np.ascontiguousarray(self._cells(name))
+        cells = np.ascontiguousarray(self._vector(name))
         return pl.Series(cells.astype(np.float64) if cells.dtype == np.float16 else cells)
 
-    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Refuse: an array holds numbers."""
-        raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
+    def dtype(self, name: Name) -> Any:
+        """Return the type of all columns."""
+        return ArrayStore(self.native[:0], self.names).cells(name).dtype
 
-    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
-        """Return a column of codes."""
-        column = self._cells(name)
-        if column.dtype.kind == "f":
-            whole = np.isnan(column) | (np.rint(column) == column)
-            if not whole.all():
-                raise not_whole(name, first + int(np.argmin(whole)) + 1, column[np.argmin(whole)])
-        cells = self.column(name).values
-        far = np.abs(cells) >= 2.0**63
-        if far.any():
-            raise InputError(
-                f"Column {name} holds categories, which must be whole numbers below 2^63 in an array, but record "
-                f"{first + int(np.argmax(far)) + 1} holds {column[np.argmax(far)]}. Use a frame."
-            )
-        return pl.Series(cells).fill_nan(None).cast(pl.Int64)
-
-    def words(self, name: Name, *, category: bool = False) -> Words:
-        """Return the bits of a column; categories are numbers too."""
-        return super().words(name)
-
-    def take(self, rows: Ints) -> ArrayTable:
+    def take(self, rows: Ints) -> ArrayStore:
         """Return some of the records."""
-        return ArrayTable(self._array[rows], self.names)
+        return ArrayStore(self.native[rows], self.names)
 
-    def only(self, names: Sequence[Name]) -> ArrayTable:
+    def only(self, names: Sequence[Name]) -> ArrayStore:
         """Return some of the columns; they keep their numbers as names."""
         places = [self.names.index(name) for name in names]
-        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names)
+        return ArrayStore(self.native if self.native.ndim == 1 else self.native[:, places], names)
 
-    def released(
-        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
-    ) -> ArrayTable:
+    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> ArrayStore:
         """Return the array with new values in some columns; integers become floats unless they were rounded."""
-        kind = self._array.dtype
+        kind = self.native.dtype
         new = {name: _codes_as_numbers(column).filled() for name, column in new.items()}
         whole = all(column.integers and not np.isnan(column.values).any() for column in new.values())
         floats = kind.kind in "iu" and not whole
@@ -110,9 +74,9 @@ class ArrayTable(Table):
             array[:, self.names.index(name)] = (
                 round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
             )
-        return ArrayTable(array.reshape(self._array.shape), self.names)
+        return ArrayStore(array.reshape(self.native.shape), self.names)
 
-    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayStore:
         """Refuse: an array of numbers holds no text."""
         raise InputError(
             f"{parameter('small')} is 'merge', but joined strata of column {next(iter(texts))} would read as text, "
@@ -122,7 +86,7 @@ class ArrayTable(Table):
     def _check_others(self, masked: Collection[Name]) -> None:
         """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""
         for name in self.names:
-            column = self._cells(name)
+            column = self._vector(name)
             wide = (column > EXACT) | (column < -EXACT)
             if name not in masked and wide.any():
                 record = int(np.argmax(wide))

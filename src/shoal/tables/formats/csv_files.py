@@ -1,4 +1,4 @@
-"""CSV files in and out: the dialect is found from the file itself. Blank lines are no records."""
+"""CSV files in and out: the dialect is found from the file itself, cells stay text. Blank lines are no records."""
 
 from __future__ import annotations
 
@@ -7,31 +7,62 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from shoal.core.errors import FileError, InputError, closest
+from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.messages import parameter, setting
-from shoal.kinds.column import MOST, Cells
+from shoal.core.types import Bools, Ints, Spelling
+from shoal.kernels.words import Words
+from shoal.kinds.column import MISSING, MOST, Cells, composed, composed_cells
 from shoal.kinds.date import PATTERNS
-from shoal.tables.columns import cells_of, named_cells, number_like
-from shoal.tables.csv_table import SIGNS, CsvTable, Dialect, is_numeric, present_cells
+from shoal.tables.columns import (
+    Code,
+    Name,
+    NewColumn,
+    as_number,
+    cell_words,
+    cells_of,
+    is_coded,
+    named_cells,
+    only_columns,
+    round_to,
+    with_cells,
+)
 from shoal.tables.identifiers import LOOKS
-from shoal.tables.table import Table, check_names
+from shoal.tables.number_text import (
+    SIGNS,
+    Dialect,
+    TextNumbers,
+    as_type,
+    is_numeric,
+    not_numbers,
+    number_like,
+    number_type,
+    parse_numbers,
+    plain_numbers,
+    present_cells,
+    spelled_numbers,
+    text_numbers,
+)
+from shoal.tables.table import Store, Table, TableColumn, check_names
 
 __all__ = [
+    "TextStore",
     "check_header",
+    "coded_text",
     "csv_text",
     "encode_part",
     "header_text",
     "read_csv",
     "read_head",
     "read_text",
+    "without_words",
     "write_csv",
 ]
 
@@ -51,7 +82,7 @@ def read_csv(
     decimal: str | None = None,
     thousands: str | None = None,
     numbers: Sequence[str] = (),
-) -> CsvTable:
+) -> Table:
     """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
 
     Columns of `numbers` are read as numbers even if they look like codes (007).
@@ -67,7 +98,7 @@ def _parse(
     encoding: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
-) -> CsvTable:
+) -> Table:
     """Read the bytes of a CSV file, or those of its whole lines if they are only its head."""
     signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
     if not signs or delimiter in ('"', "\r", "\n", "\0"):
@@ -95,7 +126,7 @@ def _parse(
     dialect = Dialect(delimiter, encoding, decimal or ("," if thousands == "." else "."), newline, thousands)
     if decimal is None and delimiter != "," and thousands not in (".", ","):
         dialect = replace(dialect, decimal=_sniff_decimal(text, dialect))
-    return CsvTable(text, dialect, numbers, parsed={})
+    return Table(TextStore(text, dialect, numbers, parsed={}))
 
 
 def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -> pl.DataFrame:
@@ -131,7 +162,7 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
     return text
 
 
-def read_head(path: Path, **csv: str | None) -> CsvTable:
+def read_head(path: Path, **csv: str | None) -> Table:
     """Read the first megabyte of a CSV file: its columns, and how it is written."""
     with path.open("rb") as file:
         return _parse(path, file.read(HEAD), (), **csv)
@@ -243,6 +274,205 @@ def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
         return is_numeric(cells_of(text, name), replace(dialect, decimal=decimal))
 
     return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
+
+
+# Columns of text
+
+# Cells are kept as text beside the numbers that they mean, so an identifier 007 stays 007, 1.50 stays 1.50 and a cell
+# NA stays NA. Where records must look alike, in masked columns and strata, a value has one spelling: 1 beside 1.0, or
+# NA beside an empty cell, would tell records apart.
+
+
+class TextStore(Store):
+    """The cells of a CSV file, or of a part of one, as they are spelled; null where nothing is between delimiters."""
+
+    dialect: Dialect
+
+    def __init__(
+        self,
+        text: pl.DataFrame,
+        dialect: Dialect,
+        numbers: Collection[Name] = (),  # columns to read as numbers even if they look like codes (007)
+        texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
+        parsed: dict[Any, pl.Series] | None = None,  # what columns mean, to parse each once; None to keep nothing
+    ) -> None:
+        self.native, self.dialect, self.numbers, self.texts, self.parsed = text, dialect, numbers, texts, parsed
+        self.names, self.rows = text.columns, len(text)
+
+    def _but(self, text: pl.DataFrame, **changed: Any) -> TextStore:
+        """Return cells that are read likewise."""
+        parsed: dict[Any, pl.Series] | None = None if self.parsed is None else {}
+        same: dict[str, Any] = {"numbers": self.numbers, "texts": self.texts, "parsed": parsed}
+        return TextStore(text, **({"dialect": self.dialect} | same | changed))
+
+    def column(self, name: Name, codes: Sequence[Code]) -> TextColumn:
+        """Return a column."""
+        return TextColumn(self, name, codes)
+
+    def cells(self, name: Name) -> pl.Series:
+        """Return the cells of a column as they are spelled."""
+        return cells_of(self.native, name)
+
+    def take(self, rows: Ints) -> TextStore:
+        """Return some of the records."""
+        return self._but(self.native[rows])
+
+    def only(self, names: Sequence[Name]) -> TextStore:
+        """Return some of the columns."""
+        return self._but(only_columns(self.native, names), parsed=self.parsed)
+
+    def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> TextStore:
+        """Return the cells with decimal points and without signs between thousands."""
+        numbers = {name: plain_numbers(self.cells(name), self.dialect) for name in numeric}
+        return self._but(with_cells(self.native, numbers), dialect=Dialect(delimiter))
+
+    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> TextStore:
+        """Return new cells in some columns, and one spelling for each value of the strata."""
+        columns = {}
+        for name, column in new.items():
+            if column.categories is not None:
+                texts = replace(column, categories=tuple(map(str, column.categories)))
+                cells = pl.Series(texts.cells(), dtype=pl.String)
+            elif column.scale is not None:
+                cells = column.scale.cells(column.values)
+            else:
+                cells = spelled_numbers(_stored_numbers(column), self.dialect)
+            columns[name] = cells.fill_null(pl.lit(column.missing, dtype=pl.String))
+        columns |= {name: self.cells(name).replace(dict(changed)) for name, changed in strata.items()}
+        others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
+        numbers = [name for name in {*self.numbers, *new} if name not in others]
+        dates = [name for name, column in new.items() if column.scale is not None]
+        return self._but(with_cells(self.native, columns), numbers=numbers, texts=[*self.texts, *dates])
+
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> TextStore:
+        """Return other text in some columns."""
+        new = {name: pl.Series(cells, dtype=pl.String) for name, cells in texts.items()}
+        return self._but(with_cells(self.native, new))
+
+
+class TextColumn(TableColumn):
+    """A column of text that may mean numbers."""
+
+    _store: TextStore
+
+    @property
+    def meaning(self) -> pl.Series:
+        """The numbers that the cells mean, or the cells as they are spelled."""
+        parsed = self._parse(codes=self.name in self._store.numbers)
+        return parsed if parsed.dtype.is_numeric() else self.written
+
+    @property
+    def counted(self) -> pl.Series:
+        """The cells as numbers, or as categories."""
+        cells = self.meaning
+        return self.present if cells.dtype == pl.String else cells
+
+    @property
+    def present(self) -> pl.Series:
+        """The text with null where it is missing."""
+        cells = self.written
+        return cells.set(cells.str.strip_chars().is_in(MISSING), None).set(self._coded, None)
+
+    @property
+    def stored(self) -> pl.Series:
+        """The cells as numbers if all of them are, or would be if they were not missing."""
+        store, parsed = self._store, self.written if self.name in self._store.texts else self.meaning
+        if self.name not in store.numbers or parsed.dtype.is_numeric():
+            return parsed
+        numbers = self.as_type(None)
+        return numbers if numbers.dtype.is_numeric() else parsed
+
+    @property
+    def numeric(self) -> bool:
+        """Whether all cells are numbers."""
+        return self.meaning.dtype.is_numeric()
+
+    @property
+    def text_type(self) -> str | None:
+        """What the column is stored as: Int64, Float64 or String; None if all its cells are missing."""
+        return number_type(self._named, self._store.dialect, codes=self.name in self._store.numbers)
+
+    def as_type(self, dtype: pl.DataType | None) -> pl.Series:
+        """Return the cells in the type that all parts of the table have; None for that of the numbers of this part."""
+        if dtype is not None:
+            return as_type(self._named, self._store.dialect, dtype)
+        numbers = self._parse(codes=True)
+        missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
+        return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
+
+    def _numbers(self, first: int) -> pl.Series:
+        """Return the numbers, codes such as 007 too."""
+        numbers = self.as_type(None)
+        if not numbers.dtype.is_numeric():
+            raise not_numbers(self.name, self._named, self._store.dialect, first)
+        return numbers.set(self._coded, None)
+
+    def _categories(self, first: int, *, named: bool) -> pl.Series:
+        return self.present
+
+    def _no_numbers(self, first: int) -> InputError:
+        return not_numbers(self.name, self.written, self._store.dialect, first)
+
+    def text_numbers(self, first: int = 0) -> TextNumbers:
+        """Return what numbers a column holds that is text."""
+        return text_numbers(self._named, self._store.dialect, first)
+
+    def spellings(self, missing: Bools) -> frozenset[Spelling]:
+        """Return the different texts of missing cells."""
+        return frozenset(self.written.filter(pl.Series(missing)).unique())
+
+    def words(self, *, category: bool = False) -> Words:
+        """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
+        cells, coded = self.written, self._coded
+        if category:
+            return cell_words(cells.set(coded, None), category=True)
+        numbers = self.as_type(None).set(coded, None)
+        dialect, numeric = self._store.dialect, numbers.dtype.is_numeric()
+        if not numeric or not (spelled_numbers(numbers, dialect) == cells).drop_nulls().all():
+            raise VerificationError(f"Column {self.name!r} has numbers spelled in several ways. Nothing was released.")
+        return cell_words(numbers)
+
+    def _parse(self, *, codes: bool) -> pl.Series:
+        """Return the column as numbers if all its cells are numbers, else as text."""
+        text, dialect, parsed = self._named, self._store.dialect, self._store.parsed
+        if parsed is None:
+            return parse_numbers(text, dialect, codes=codes)
+        key = self.name, tuple(self._codes)
+        if (key, codes) not in parsed:
+            numbers = parsed[key, codes] = parse_numbers(text, dialect, codes=codes)
+            if numbers.dtype.is_numeric() != codes:  # counting codes as numbers makes no difference
+                parsed[key, not codes] = numbers
+        return parsed[key, codes]
+
+    @property
+    def _coded(self) -> pl.Series:
+        """Which cells are codes for missing."""
+        return coded_text(self.written, self._codes, self._store.dialect)
+
+    @property
+    def _named(self) -> pl.Series:
+        """The cells without codes for missing that are words: beside them a column may hold numbers."""
+        return without_words(self.written, self._codes)
+
+
+def _stored_numbers(column: NewColumn) -> pl.Series:
+    """Return new values as they are stored; where integers end at 2^63, the nearest float lies beyond them."""
+    missing = pl.Series(np.isnan(column.values))
+    values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
+    return pl.Series(values).set(missing, None)
+
+
+def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
+    """Say which cells are codes for missing, as text or as the number that they mean."""
+    if not codes:
+        return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
+    return is_coded(text, codes, plain_numbers(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
+
+
+def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
+    """Return cells with null in the place of codes that are no numbers."""
+    words = [composed(code) for code in codes if isinstance(code, str) and as_number(code) is None]
+    return text.set(composed_cells(text).str.strip_chars().is_in(words), None) if words else text
 
 
 # Header lines: a file without one would release its first record as the names of its columns

@@ -7,6 +7,7 @@ itself with some columns replaced. Everything else about its cells stays as it w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,28 +17,9 @@ from numpy.typing import NDArray
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Bools, Ints, Spelling
-from shoal.kernels.words import Words, number_bits
-from shoal.kinds.column import Column, word_of
-from shoal.kinds.date import Date, check_no_dates, read_dates
-from shoal.kinds.time_scale import Span, span_of
-from shoal.tables.columns import (
-    Name,
-    NewColumn,
-    TextNumbers,
-    as_floats,
-    cells_of,
-    column_of,
-    kind_of,
-    mostly_numbers,
-    no_numbers,
-    not_numeric,
-    only_columns,
-    round_to,
-    whole_numbers,
-    without_codes,
-)
-from shoal.tables.csv_table import text_numbers
-from shoal.tables.formats.arrays import ArrayTable
+from shoal.kinds.column import word_of
+from shoal.tables.columns import Name, NewColumn, as_floats, only_columns, round_to
+from shoal.tables.formats.arrays import ArrayStore
 from shoal.tables.formats.frame_columns import (
     arrow_numbers,
     arrow_series,
@@ -50,14 +32,12 @@ from shoal.tables.formats.frame_columns import (
     without_views,
 )
 from shoal.tables.formats.metadata import without_metadata
-from shoal.tables.table import NO_INDEX, Table, check_names, named_by_place, stored_indexes
+from shoal.tables.table import NO_INDEX, Store, Table, check_names
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-    from shoal.tables.formats.stat_files import StatFile
-
-__all__ = ["FrameTable", "open_table"]
+__all__ = ["FrameStore", "open_table"]
 
 MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # as pandas spells them
 
@@ -71,7 +51,7 @@ def open_table(data: Any) -> Table:
     [0, 1]
     """
     if isinstance(data, np.ndarray):
-        return ArrayTable(data)
+        return Table(ArrayStore(data))
     library = type(data).__module__.partition(".")[0]
     if library == "polars" and hasattr(data, "collect"):
         data = data.collect()
@@ -97,132 +77,64 @@ def open_table(data: Any) -> Table:
     for place, name in enumerate(names, start=1):
         if not isinstance(name, str) and str(name) in MISSING_NAMES:  # it is not even equal to itself
             raise InputError(f"Column number {place} must have a name, but it is called {name}. Rename it.")
-    return FrameTable(frame)
+    return Table(FrameStore(frame))
 
 
-class FrameTable(Table):
-    """A pandas, polars or pyarrow frame, or one of polars read from a statistical package's file."""
+def _index_notes(frame: nw.DataFrame[Any]) -> tuple[str, ...]:
+    """Return a note on an index of pandas that does more than number the records from 0."""
+    import narwhals as nw
 
-    def __init__(self, frame: nw.DataFrame[Any], stat_file: StatFile | None = None) -> None:
-        self._frame, self.stat_file, self.codes = frame, stat_file, {}
+    index: Any = nw.maybe_get_index(frame)
+    plain = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
+    return () if index is None or plain else (NO_INDEX,)
+
+
+class FrameStore(Store):
+    """A pandas, polars or pyarrow frame."""
+
+    def __init__(self, frame: nw.DataFrame[Any]) -> None:
+        self.frame, self.native, self.index_notes = frame, frame.to_native(), _index_notes(frame)
         self.names, self.rows = list(frame.columns), len(frame)
 
-    @property
-    def native(self) -> Any:
-        """The frame as given, with the stored cells of its file in columns that are not masked."""
-        frame = self._frame.to_native()
-        return frame if self.stat_file is None else self.stat_file.restored(frame)
-
-    @property
-    def index_notes(self) -> tuple[str, ...]:  # type: ignore[override]  # most tables have none
-        """A note on an index of pandas that does more than number the records from 0."""
-        import narwhals as nw
-
-        index = nw.maybe_get_index(self._frame)
-        plain = index is None or (
-            type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
-        )
-        return () if plain else (NO_INDEX,)
+    def _but(self, frame: nw.DataFrame[Any]) -> FrameStore:
+        """Return another frame, with all else that this format stores."""
+        return FrameStore(frame)
 
     def _series(self, name: Name) -> nw.Series[Any]:
         """Return a column without its name, which polars might take for a pattern."""
-        return self._frame.get_column(name).alias("")
+        return self.frame.get_column(name).alias("")
 
-    def numeric_names(self) -> list[Name]:
-        """Return the numeric columns; a pandas index that a file carried along is not one of them."""
-        indexes = stored_indexes(self.names)
-        return [n for n, kind in self._frame.schema.items() if kind.is_numeric() and n not in indexes]
+    def cells(self, name: Name) -> pl.Series:
+        """Return a column in polars, as text where it has no type for it."""
+        return to_polars(self._series(name))
 
-    def column(self, name: Name, first: int = 0) -> Column:
-        """Return a column as numbers."""
-        series = self._series(name)
-        if not series.dtype.is_numeric():
-            raise no_numbers(name, series.to_list(), str(series.dtype), first)
-        kind, codes = kind_of(series.dtype), self.codes.get(name, ())
-        plain = None if codes else arrow_numbers(series)
-        if plain is not None:
-            return Column(name, plain.astype(np.float64, copy=False), kind)
-        # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        return column_of(name, without_codes(to_polars(series), codes))
+    def nulls(self, name: Name) -> Bools:
+        """Return which cells are null in the library of the frame."""
+        return is_null(self._series(name))
 
-    def timed_names(self) -> list[Name]:
-        """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
-        schema = self._frame.schema
-        return [n for n, kind in schema.items() if word_of(kind) or (is_opaque(kind) and self._timed(n))]
+    def objects(self, name: Name) -> list[Any]:
+        """Return the cells of a column as objects of Python."""
+        return self._series(name).to_list()
 
-    def _timed(self, name: Name) -> bool:
-        column = self._series(name)
-        if str(native_type(column)).startswith("date64"):
-            return True
-        return str(column.dtype) == "Object" and word_of(to_polars(column).dtype) is not None
+    def plain_numbers(self, name: Name) -> NDArray[Any] | None:
+        """Return the numbers of a column of pyarrow that misses none."""
+        return arrow_numbers(self._series(name))
 
-    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return a column of dates, times or durations, or of text that is read as the kind says."""
-        column = self._series(name)
-        series, stored = without_codes(to_polars(column), self.codes.get(name, ())), native_type(column)
-        if series.dtype == pl.String and word_of(column.dtype):
-            raise InputError(
-                f"Column {name!r} must have a time zone with a name, but its type is {stored}. Convert it to UTC or to "
-                "a zone such as 'Asia/Kolkata' first."
-            )
-        if kind.format is not None and series.dtype.is_integer():  # 20240131
-            series = series.cast(pl.String)
-        if series.dtype == pl.String and not is_opaque(column.dtype):
-            series, formats = read_dates(name, series, kind, first)
-            return series, span_of(series, stored, formats)
-        if word_of(series.dtype) is None and series.null_count() < len(series):
-            raise InputError(
-                f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
-                f"{stored}. Leave it out of {parameter('kinds')}, or turn it into dates first."
-            )
-        return series, span_of(series, stored)
+    @cached_property
+    def _schema(self) -> Mapping[Name, Any]:
+        return self.frame.schema
 
-    def scale(self, name: Name) -> str | None:
-        """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others; or what labels say."""
-        if self.stat_file is not None:
-            return self.stat_file.scale(name, self.stored(name))
-        if self.levels(name) is not None:
-            return "ordinal"
-        return "nominal" if str(self._frame.schema[name]) == "Categorical" else None
+    def dtype(self, name: Name) -> Any:
+        """Return the type of a column in narwhals."""
+        return self._schema[name]
 
-    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
-        """Return a column of text, of Booleans, of categories or, if they are codes, of whole numbers."""
-        return without_codes(self._categories(name, first, named=named), self.codes.get(name, ()))
-
-    def _categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
-        column = self._series(name)
-        series: pl.Series = to_polars(column)
-        if str(native_type(column)).startswith(("period", "month_day_nano_interval")):
-            way_out = "Turn them into dates or durations first; pandas has .dt.to_timestamp() for that."
-            raise not_numeric(name, f"its type is {native_type(column)}", way_out)
-        if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
-            series = series.cast(pl.String)
-        if named and series.dtype.is_float():
-            series = whole_numbers(name, series, first)
-        kind = series.dtype
-        if kind not in (pl.String, pl.Boolean) and not (named and (kind.is_integer() or word_of(kind))):
-            raise no_numbers(name, [], str(kind), first)
-        if kind == pl.String and not named:
-            check_no_dates(name, series, first)
-            if mostly_numbers(series):
-                raise no_numbers(name, series.to_list(), "text", first)
-        return series
-
-    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers | None:
-        """Return what numbers a column of text or of objects holds; a category is none by its type."""
-        column = self._series(name)
-        if str(column.dtype) not in ("String", "Object"):
-            return None
-        series = to_polars(column)
-        if series.dtype.is_numeric():
-            return TextNumbers(1, 1, "its type is object", "Turn it into numbers.")
-        if str(column.dtype) == "Object":
-            series = pl.Series([None if cell is None else str(cell) for cell in column.to_list()], dtype=pl.String)
-        return text_numbers(series, None, first) if series.dtype == pl.String else None
+    def native_type(self, name: Name) -> Any:
+        """Return the type of a column in its own library."""
+        return native_type(self._series(name))
 
     def levels(self, name: Name) -> tuple[Any, ...] | None:
         """Return the values of an Enum of polars or an ordered category of pandas or pyarrow."""
-        kind: Any = self._frame.schema[name]
+        kind = self.dtype(name)
         if str(kind).startswith("Enum"):
             return tuple(kind.categories)
         column = self._series(name).to_native()
@@ -232,84 +144,43 @@ class FrameTable(Table):
             return tuple(column.unify_dictionaries().chunk(0).dictionary.to_pylist()) if len(column) else ()
         return None
 
-    def stored(self, name: Name) -> pl.Series:
-        """Return a column in polars, as text where it has no type for it."""
-        return to_polars(self._series(name))
-
-    def spelled(self, name: Name) -> pl.Series:
-        """Return a column with the codes that its file knows as missing, unless it is masked."""
-        file = self.stat_file
-        return self.stored(name) if file is None or name in file.changed else cells_of(file.raw, name)
-
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are written."""
-        if self.stat_file is None:
-            return super().cells(names)
-        frame = self.native
-        return named_by_place(cells_of(frame, name) for name in names)
-
-    def nulls(self, name: Name) -> Bools:
-        """Return which cells are null in the library of the frame."""
-        return is_null(self._series(name))
-
-    def words(self, name: Name, *, category: bool = False) -> Words:
-        """Return the bits of a column; null is another cell than NaN."""
-        codes = self.codes.get(name, ())
-        plain = None if codes or category else arrow_numbers(self._series(name))
-        if plain is not None:
-            return number_bits(plain)
-        return super().words(name, category=category)
-
-    def take(self, rows: Ints) -> FrameTable:
+    def take(self, rows: Ints) -> FrameStore:
         """Return some of the records."""
         import narwhals as nw
 
         # Of a table of Arrow without columns, rows that are taken one by one are not counted.
-        frame = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
-        return FrameTable(nw.maybe_reset_index(frame), self.stat_file and self.stat_file.take(rows))
+        frame = self.frame[np.asarray(rows).tolist()] if self.frame.columns else self.frame[: len(rows)]
+        return self._but(nw.maybe_reset_index(frame))
 
-    def without(self, names: Sequence[Name]) -> Table:
-        """Return the frame without some of the columns."""
-        if self._frame.implementation.is_pandas():  # which takes a list of names that are truth values for a mask
-            return FrameTable(self._frame.drop(list(names)))
-        if not names:
-            return self
-        others = self._columns([name for name in self.names if name not in names])
-        return FrameTable(others, self.stat_file and self.stat_file.without(names))
-
-    def only(self, names: Sequence[Name]) -> FrameTable:
-        """Return some of the columns, without their labels."""
-        return FrameTable(self._columns(names))
-
-    def _columns(self, names: Sequence[Name]) -> nw.DataFrame[Any]:
+    def only(self, names: Sequence[Name]) -> FrameStore:
+        """Return some of the columns."""
         import narwhals as nw
 
-        if self._frame.implementation.is_polars():
-            return nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True)
-        if self._frame.implementation.is_pandas():  # names may be anything
-            return nw.from_native(self._frame.to_native()[list(names)], eager_only=True)
-        return self._frame.select([nw.col(name) for name in names])
+        frame: Any = self.frame.to_native()
+        if self.frame.implementation.is_polars():
+            frame = only_columns(frame, names)
+        elif self.frame.implementation.is_pandas():  # names may be anything, truth values too
+            frame = frame.iloc[:, [self.names.index(name) for name in names]]
+        else:
+            frame = frame.select(list(names))
+        return self._but(nw.from_native(frame, eager_only=True))
 
-    def released(
-        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
-    ) -> FrameTable:
+    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> FrameStore:
         """Return the frame with new values in some columns, and one spelling for each value of the strata."""
         import narwhals as nw
 
         cells = {name: self._new(name, column) for name, column in new.items()}
-        cells |= {name: self._respelled(name, changed) for name, changed in (strata or {}).items() if changed}
-        frame = self._frame.with_columns(*(series.alias(name) for name, series in cells.items()))
-        file = self.stat_file and self.stat_file.released(new, strata or ())
-        return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True), file)
+        cells |= {name: self._respelled(name, changed) for name, changed in strata.items() if changed}
+        frame = self.frame.with_columns(*(series.alias(name) for name, series in cells.items()))
+        return self._but(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
 
-    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> FrameTable:
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> FrameStore:
         """Return the frame with text in the place of some columns."""
         import narwhals as nw
 
-        backend = self._frame.implementation
+        backend = self.frame.implementation
         columns = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
-        file = self.stat_file and self.stat_file.relabelled(texts)
-        return FrameTable(self._frame.with_columns(*columns), file)
+        return self._but(self.frame.with_columns(*columns))
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
         """Return a column of text or categories with other spellings, in its own type."""
@@ -334,7 +205,7 @@ class FrameTable(Table):
         if not missing.any():
             return self._nullable(name, released)
         absent = self._new_series(missing)
-        if name not in self._frame.columns:
+        if name not in self.frame.columns:
             return released if new.missing == "NaN" else without_cells(released, absent)
         # Missing cells stay as this library has them; but null beside NaN would tell records apart, and a cell that was
         # not missing must not come back.
@@ -350,8 +221,8 @@ class FrameTable(Table):
         """Return numbers or truth values as a column."""
         import narwhals as nw
 
-        if not self._frame.implementation.is_pyarrow():
-            return nw.new_series("", values, backend=self._frame.implementation)
+        if not self.frame.implementation.is_pyarrow():
+            return nw.new_series("", values, backend=self.frame.implementation)
         import pyarrow as pa
 
         # As they lie in memory: pyarrow imports pandas to look at an array, which takes longer than to mask a part.
@@ -364,12 +235,12 @@ class FrameTable(Table):
         """Return dates, times, durations or text in the type of the column that they replace."""
         import narwhals as nw
 
-        if self._frame.implementation.is_polars():
+        if self.frame.implementation.is_polars():
             return nw.from_native(cells.cast(kind), series_only=True)
         import pyarrow as pa
 
         stored = pa.chunked_array([cells.to_arrow()])
-        if self._frame.implementation.is_pyarrow():
+        if self.frame.implementation.is_pyarrow():
             return nw.from_native(stored.cast(kind), series_only=True)
         import pandas as pd
 
@@ -384,7 +255,7 @@ class FrameTable(Table):
         """Return numbers in a nullable type of pandas, if the column has one of the same name."""
         import narwhals as nw
 
-        if not self._frame.implementation.is_pandas() or name not in self._frame.columns:
+        if not self.frame.implementation.is_pandas() or name not in self.frame.columns:
             return released
         original, numbers = self._series(name).to_native().dtype, released.to_native()
         alike = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
@@ -394,9 +265,9 @@ class FrameTable(Table):
         """Return a column of categories in its own type; of text, if that holds numbers and an ancestor is none."""
         import narwhals as nw
 
-        cells, backend = new.cells(), self._frame.implementation
+        cells, backend = new.cells(), self.frame.implementation
         text = any(isinstance(label, str) for label in new.categories or ())
-        if name not in self._frame.columns:
+        if name not in self.frame.columns:
             types = {bool: nw.Boolean(), int: nw.Int64()}
             kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
             return nw.new_series("", cells, kind, backend=backend)
@@ -406,7 +277,7 @@ class FrameTable(Table):
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series("", cells, nw.String(), backend=backend)
-        record_of = {cell: record for record, cell in enumerate(self._categories(name))}
+        record_of = {cell: record for record, cell in enumerate(self.column(name, ()).categories())}
         if set(cells) <= record_of.keys():
             return series[[record_of[cell] for cell in cells]]
         # A part of a table need not hold the value that stands for a group.

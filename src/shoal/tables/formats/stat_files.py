@@ -6,23 +6,25 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.core.types import Ints
-from shoal.tables.columns import Name, NewColumn, as_number, cells_of, named_cells, with_cells, without_columns
+from shoal.core.types import Ints, Spelling
+from shoal.tables.columns import Name, NewColumn, as_number, cells_of, named_cells, only_columns, with_cells
 from shoal.tables.formats.arrow_files import naming_file
 from shoal.tables.formats.frame_columns import as_doubles, as_polars
-from shoal.tables.formats.frames import FrameTable, open_table
+from shoal.tables.formats.frames import FrameStore, open_table
 from shoal.tables.table import Table
 
-__all__ = ["READERS", "WRITERS", "StatFile", "read_stat", "read_stored", "write_stat"]
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["READERS", "WRITERS", "read_stat", "read_stored", "write_stat"]
 
 READERS = {
     ".sav": "read_sav",
@@ -64,51 +66,71 @@ class Changed(NamedTuple):
         return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
 
-@dataclass(frozen=True)
-class StatFile:
-    """A statistical package's file beside the cells that are masked; columns that are not touched stay as stored."""
+class StatStore(FrameStore):
+    """The table of a statistical package's file; columns that are not masked are released as the file stores them."""
 
-    raw: pl.DataFrame  # the table with the user-missing values of SPSS as they are stored
-    tagged: Mapping[str, pl.Series]  # columns of Stata with tagged missing values (.a to .z), as they are stored
-    metadata: Any  # labels, formats, definitions of missing values
-    suffix: str  # the ending of the file's name
-    changed: Mapping[str, Changed] = field(default_factory=dict)  # columns that are masked
-    strata: frozenset[str] = frozenset()  # columns whose missing cells are all alike
+    def __init__(
+        self,
+        frame: nw.DataFrame[Any],  # of polars, with null where the package knows a cell as missing
+        raw: pl.DataFrame,  # the table with the user-missing values of SPSS as they are stored
+        tagged: Mapping[str, pl.Series],  # columns of Stata with tagged missing values (.a to .z), as they are stored
+        metadata: Any,  # labels, formats, definitions of missing values
+        suffix: str,  # the ending of the file's name
+        changed: Mapping[str, Changed] | None = None,  # columns that are masked
+        strata: frozenset[str] = frozenset(),  # columns whose missing cells are all alike
+    ) -> None:
+        super().__init__(frame)
+        self.raw, self.tagged, self.metadata, self.suffix = raw, tagged, metadata, suffix
+        self.changed, self.strata = changed or {}, strata
+        # Once columns are masked, all others but strata have their user-missing values as they are stored.
+        stored = [name for name in self.names if name not in {*self.changed, *strata}] if changed else []
+        self.native = with_cells(self.native, {name: cells_of(raw, name) for name in stored})
 
-    def restored(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the table with user-missing values as they are stored, but for columns that are masked or strata."""
-        if not self.changed:
-            return frame
-        stored = [name for name in frame.columns if name not in {*self.changed, *self.strata}]
-        return with_cells(frame, {name: cells_of(self.raw, name) for name in stored})
+    def _but(self, frame: nw.DataFrame[Any], **changed: Any) -> StatStore:
+        same = ("raw", "tagged", "metadata", "suffix", "changed", "strata")
+        return StatStore(frame, **({name: getattr(self, name) for name in same} | changed))
 
-    def scale(self, name: Name, cells: pl.Series) -> str | None:
+    def written(self, name: Name) -> pl.Series:
+        """Return a column as the file will hold it."""
+        return cells_of(self.native, name)
+
+    def spelled(self, name: Name) -> pl.Series:
+        """Return a column with the codes that its file knows as missing, unless it is masked."""
+        return self.cells(name) if name in self.changed else cells_of(self.raw, name)
+
+    def scale(self, name: Name) -> str | None:
         """Return the scale of a column all of whose values have labels, "ordinal" if the package says so."""
         labels = self.metadata.variable_value_labels.get(name)
-        if not labels or not set(cells.drop_nulls().unique().to_list()) <= set(labels):
+        if not labels or not set(self.cells(name).drop_nulls().unique().to_list()) <= set(labels):
             return None
         return "ordinal" if self.metadata.variable_measure.get(name) == "ordinal" else "nominal"
 
-    def take(self, rows: Ints) -> StatFile:
-        """Return the file of some of the records."""
+    def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> FrameStore:
+        """Return the table without labels."""
+        return FrameStore(self.frame)
+
+    def take(self, rows: Ints) -> StatStore:
+        """Return some of the records."""
         tagged = {name: series[rows] for name, series in self.tagged.items()}
-        return replace(self, raw=self.raw[rows], tagged=tagged)
+        return self._but(super().take(rows).frame, raw=self.raw[rows], tagged=tagged)
 
-    def without(self, names: Sequence[Name]) -> StatFile:
-        """Return the file without some of the columns."""
-        tagged = {name: series for name, series in self.tagged.items() if name not in names}
-        changed = {name: how for name, how in self.changed.items() if name not in names}
-        return replace(self, raw=without_columns(self.raw, names), tagged=tagged, changed=changed)
+    def only(self, names: Sequence[Name]) -> StatStore:
+        """Return some of the columns."""
+        tagged = {name: series for name, series in self.tagged.items() if name in names}
+        changed = {name: how for name, how in self.changed.items() if name in names}
+        raw = only_columns(self.raw, names)
+        return self._but(super().only(names).frame, raw=raw, tagged=tagged, changed=changed)
 
-    def released(self, new: Mapping[Name, NewColumn], strata: Collection[Name]) -> StatFile:
-        """Return the file of a table with new values in some columns and one missing value in the strata."""
+    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> StatStore:
+        """Return new values in some columns and one missing value in the strata."""
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
-        return replace(self, changed={**self.changed, **changed}, strata=self.strata | {*strata})
+        frame = super().released(new, strata).frame
+        return self._but(frame, changed={**self.changed, **changed}, strata=self.strata | {*strata})
 
-    def relabelled(self, names: Collection[Name]) -> StatFile:
-        """Return the file of a table with text in some columns, which no label describes."""
-        changed = {name: Changed(category=False, code=None) for name in names}
-        return replace(self, changed={**self.changed, **changed})
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> StatStore:
+        """Return text in some columns, which no label describes."""
+        changed = dict.fromkeys(texts, Changed(category=False, code=None))
+        return self._but(super().relabelled(texts).frame, changed={**self.changed, **changed})
 
 
 def _pyreadstat() -> Any:
@@ -119,20 +141,19 @@ def _pyreadstat() -> Any:
     return pyreadstat
 
 
-def read_stat(path: Path) -> FrameTable:
+def read_stat(path: Path) -> Table:
     """Read the file; missing values of the package become missing cells."""
-    import narwhals as nw
-
-    frame, file = _read(path, trusted=False)
-    return FrameTable(nw.from_native(frame, eager_only=True), file)
+    return Table(_read(path, trusted=False))
 
 
 def read_stored(path: Path) -> Table:
     """Read a file that was written by this process, with its cells as they are stored."""
-    return open_table(_read(path, trusted=True)[1].raw)
+    return open_table(_read(path, trusted=True).raw)
 
 
-def _read(path: Path, *, trusted: bool) -> tuple[pl.DataFrame, StatFile]:
+def _read(path: Path, *, trusted: bool) -> StatStore:
+    import narwhals as nw
+
     library = _pyreadstat()
     suffix = path.suffix.lower()
     read = getattr(library, READERS[suffix])
@@ -140,14 +161,14 @@ def _read(path: Path, *, trusted: bool) -> tuple[pl.DataFrame, StatFile]:
         _check_dictionary(path)
     with naming_file(path):
         if suffix == ".xpt":
-            frame, metadata = read(path, output_format="polars")
-            return frame, StatFile(frame, {}, metadata, suffix)
+            raw, metadata = read(path, output_format="polars")
+            return StatStore(nw.from_native(raw, eager_only=True), raw, {}, metadata, suffix)
         raw, metadata = read(path, output_format="polars", user_missing=True)
         coded = metadata.missing_ranges or metadata.missing_user_values
         frame = read(path, output_format="polars")[0] if coded else raw
         tagged = {name: cells_of(raw, name) for name in metadata.missing_user_values}
         raw = with_cells(raw, {name: cells_of(frame, name) for name in tagged})
-    return frame, StatFile(raw, tagged, metadata, suffix)
+    return StatStore(nw.from_native(frame, eager_only=True), raw, tagged, metadata, suffix)
 
 
 def _check_dictionary(path: Path) -> None:
@@ -175,8 +196,8 @@ def write_stat(table: Table, path: Path) -> None:
     suffix = path.suffix.lower()
     frame = as_doubles(as_polars(table.native), f"A {suffix} file")
     keywords: dict[str, Any] = {}
-    file = table.stat_file
-    if file is not None:
+    file = table.store
+    if isinstance(file, StatStore):
         metadata = file.metadata
 
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,300 @@
+"""Numbers in text: how a file spells them, how text is read as numbers, and what to do about text that nearly is one.
+
+A number has one meaning and several spellings: 1, 1.0 and 1,0. Padded digits, such as 007, are codes and no numbers,
+unless the user says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+import polars as pl
+
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
+from shoal.core.types import Name
+from shoal.kinds.column import MISSING
+
+__all__ = [
+    "CODE",
+    "SIGNS",
+    "Dialect",
+    "TextNumbers",
+    "as_type",
+    "check_no_numbers",
+    "common_type",
+    "find_thousands",
+    "is_numeric",
+    "mostly_numbers",
+    "no_numbers",
+    "not_numbers",
+    "not_numeric",
+    "number_like",
+    "number_type",
+    "one_spelling",
+    "parse_numbers",
+    "plain_numbers",
+    "present_cells",
+    "spelled_numbers",
+    "text_numbers",
+]
+
+SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
+# 007 and 0123 are codes, not numbers.
+CODE = r"^[+-]?0\d"
+DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # no number with two points
+# Also with a currency, a unit, a sign between thousands, a percent sign, or in parentheses, as losses are written.
+NUMBER_LIKE = (
+    r"^[\s\p{Sc}+\u{2212}(-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?"
+    r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
+)
+PADDED_SHARE = 0.05  # of numbers that begin with 0 where they are codes
+SAMPLE = 2000  # cells of a text that are looked at for numbers
+
+Texts = TypeVar("Texts", "pl.Series", "pl.Expr")  # not evaluated: workers import polars only if they need it
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    newline: str = "\n"
+    thousands: str | None = None
+
+
+class TextNumbers(NamedTuple):
+    """Numbers in a text column of a table, or of a part of it."""
+
+    numbers: int  # different values that are written like numbers, in a sample of the cells
+    values: int  # all different values in it
+    cause: str = ""  # why the column is text, in words; empty if this part does not show it
+    remedy: str = ""  # a way to read it as numbers
+
+
+# Reading and writing
+
+
+def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
+    """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
+    cells = present_cells(series)
+    present = cells.len() - cells.null_count()
+    if present == 0 or (not codes and cells.str.contains(CODE).any()):
+        return series
+    cells = plain_numbers(cells, dialect)
+    for kind in (pl.Int64, pl.Float64):
+        parsed = cells.cast(kind, strict=False)
+        if parsed.len() - parsed.null_count() == present:
+            return parsed
+    return series
+
+
+def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | None:
+    """Return what a column of text holds: Int64, Float64 or String; None if every cell is missing."""
+    parsed = parse_numbers(series, dialect, codes=codes)
+    if parsed.dtype == pl.String and present_cells(series).null_count() == len(series):
+        return None
+    return str(parsed.dtype)
+
+
+def common_type(types: Iterable[str | None]) -> pl.DataType:
+    """Return the type of a column whose parts hold these.
+
+    Examples
+    --------
+    >>> common_type(["Int64", None, "Float64"]), common_type(["Int64", "String"]), common_type([None])
+    (Float64, String, String)
+    """
+    present = set(types) - {None}
+    if not present or "String" in present:
+        return pl.String()
+    return pl.Int64() if present == {"Int64"} else pl.Float64()
+
+
+def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Series:
+    """Return a column of text as numbers, if that is the type that it has in all parts of the table."""
+    return series if dtype == pl.String else plain_numbers(present_cells(series), dialect).cast(dtype)
+
+
+def is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
+    """Say whether every cell that is not missing is a number."""
+    return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
+
+
+def present_cells(cells: Texts) -> Texts:
+    """Return the cells without spaces around them, null where they are missing."""
+    return cells.str.strip_chars().replace(dict.fromkeys(MISSING))
+
+
+def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return cells with a decimal point and no thousands signs; what is no number in the dialect stays none."""
+    if dialect.thousands is not None:
+        grouped = cells.str.contains(_grouped(dialect.thousands, dialect.decimal))
+        cells = cells.str.replace_all(SIGNS[dialect.thousands], "").zip_with(grouped, cells)
+    if dialect.decimal == ",":
+        cells = cells.str.replace_all(".", "no point", literal=True).str.replace(",", ".", literal=True)
+    return cells
+
+
+def _grouped(thousands: str, decimal: str) -> str:
+    """Return the pattern of numbers with a thousands sign: 1.5 is none, whatever sign the point is."""
+    return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
+
+
+def find_thousands(texts: Sequence[pl.Series], dialect: Dialect, decimal: str | None = None) -> str | None:
+    """Return the sign between thousands, if columns of text are numbers with it and no other number is lost by it.
+
+    `decimal` is the decimal sign, if it is known.
+
+    Examples
+    --------
+    >>> find_thousands([pl.Series(["90.000,50", "850,25"]), pl.Series(["31", "47"])], Dialect(";"))
+    '.'
+    """
+    numeric = [text for text in texts if is_numeric(text, dialect)]
+    others = [text for text in texts if not is_numeric(text, dialect)]
+    for sign in SIGNS:
+        for point in (point for point in ".," if point != sign and decimal in (None, point)):
+            other, pattern = replace(dialect, thousands=sign, decimal=point), _grouped(sign, point)
+            grouped = (text for text in others if text.str.strip_chars().str.contains(pattern).any())
+            if any(is_numeric(text, other) for text in grouped) and all(is_numeric(text, other) for text in numeric):
+                return sign
+    return None
+
+
+def spelled_numbers(numbers: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return numbers as they are written."""
+    return numbers.cast(pl.String).str.replace(".", dialect.decimal, literal=True)
+
+
+def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
+    """Return the cells with one spelling for each value.
+
+    Of several spellings the shortest is taken, the first of these by the alphabet; missing cells become empty.
+    `values` are what the cells mean; without them, all are missing.
+
+    Examples
+    --------
+    >>> one_spelling(pl.Series(["1.0", "1", "NA", ""]), pl.Series([1.0, 1.0, None, None])).to_list()
+    ['1', '1', None, None]
+    """
+    values = pl.Series([None] * len(text), dtype=pl.Float64) if values is None else values
+    cells = pl.DataFrame({"text": text, "value": values})
+    spellings = cells.unique().sort(pl.col("text").str.len_bytes(), "text", nulls_last=False)
+    chosen = spellings.group_by("value").agg(pl.col("text").first().alias("spelling"), pl.len().alias("many"))
+    if (chosen["many"] == 1).all():
+        return text
+    empty = pl.col("value").is_null() & (pl.col("many") > 1)
+    chosen = chosen.with_columns(pl.when(empty).then(None).otherwise("spelling").alias("spelling"))
+    spelled = cells.join(chosen, on="value", how="left", nulls_equal=True, maintain_order="left")["spelling"]
+    return spelled.alias(text.name)
+
+
+# Text that is no number, or should be one
+
+
+def number_like(cells: pl.Series) -> pl.Series:
+    """Return for each cell of a text whether it is written like a number.
+
+    Examples
+    --------
+    >>> number_like(pl.Series(["1,234", "-7.5 %", "12a"])).to_list()
+    [True, True, False]
+    """
+    return cells.str.contains(NUMBER_LIKE)
+
+
+def mostly_numbers(text: pl.Series) -> bool:
+    """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
+    values = text.drop_nulls().unique()
+    return 2 * int(number_like(values).sum()) > len(values)
+
+
+def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNumbers:
+    """Look for numbers in a text column, and for the first cell that is not a number.
+
+    Padded codes, such as 007, are no numbers unless few of the cells are padded. `dialect` is None outside CSV files.
+    """
+    cells = present_cells(text)
+    present = cells.drop_nulls()
+    sample = present.gather_every(max(1, len(present) // SAMPLE)).unique()
+    numbers, values = int((number_like(sample) & ~sample.str.contains(DOTTED_DATE)).sum()), len(sample)
+    if not numbers or PADDED_SHARE * numbers <= sample.str.contains(CODE).sum():
+        return TextNumbers(0, values)
+    wrong = _not_numbers(cells, dialect or Dialect()) | cells.str.contains(CODE).fill_null(value=False)
+    if not wrong.any():
+        return TextNumbers(numbers, values)
+    record = int(wrong.arg_max() or 0)
+    remedy = "Correct the cell, or turn the column into numbers."
+    if dialect is not None:
+        remedy = _way_to_read(cells.filter(wrong), dialect) or (
+            f"Correct the cell or remove its line, or name the cell in {parameter('missing_codes')} if it means "
+            "missing."
+        )
+    return TextNumbers(numbers, values, f"record {first + record + 1} holds {text[record]!r}", remedy)
+
+
+def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
+    """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
+    if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
+        return
+    unexplained = TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
+    example = next((part for part in parts if part.cause), unexplained)
+    raise InputError(
+        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop "
+        f"the column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
+    )
+
+
+def not_numeric(name: Name, content: str, way_out: str = "") -> InputError:
+    """Say what a column holds that is no number."""
+    way_out = way_out or (
+        f"Leave the column out, turn it into numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
+    )
+    return InputError(f"Column {name!r} must be numeric, but {content}. {way_out}")
+
+
+def not_numbers(name: Name, text: pl.Series, dialect: Dialect, first: int) -> InputError:
+    """Say which cell of a column is no number, and how it can be read as one."""
+    cells = present_cells(text)
+    wrong = _not_numbers(cells, dialect)
+    record = int(wrong.arg_max() or 0)
+    return not_numeric(
+        name, f"record {first + record + 1} holds {text[record]!r}", _way_to_read(cells.filter(wrong), dialect)
+    )
+
+
+def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
+    """Name the first cell of a column that is text and no number, or the type of all."""
+    texts = ((record, cell) for record, cell in enumerate(cells, first + 1) if isinstance(cell, str))
+    wrong = (f"record {record} holds {cell!r}" for record, cell in texts if not _is_number(cell))
+    return not_numeric(name, next(wrong, f"its type is {kind}"))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip() or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def _not_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return for each cell whether it is neither a number nor missing."""
+    return cells.is_not_null() & plain_numbers(cells, dialect).cast(pl.Float64, strict=False).is_null()
+
+
+def _way_to_read(wrong: pl.Series, dialect: Dialect) -> str:
+    """Say how cells can be read as numbers that hold a currency or a sign between thousands; empty if they do not."""
+    if wrong.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
+        return "Remove the currency from the cells: it is not part of a number."
+    for thousands in SIGNS:
+        for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
+            if wrong.str.contains(_grouped(thousands, decimal)).any():
+                also = f", {setting('decimal', decimal)}" * (thousands in " '" and decimal != dialect.decimal)
+                return f"Use {setting('thousands', thousands)}{also} if that sign separates thousands."
+    return ""
