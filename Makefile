@@ -16,7 +16,7 @@ help:
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in a separate environment"
 	@echo "make coverage     run the tests with branch coverage; privacy-critical modules must reach 100 %"
 	@echo "make mutants      change the recount and the promises in a thousand places; list the changes that no test notices"
-	@echo "make fuzz   set up and mask N random tables, N damaged files and N odd inputs (make fuzz N=100000)"
+	@echo "make fuzz   set up and mask N random tables, N damaged files and N odd inputs, N/20 with little memory (make fuzz N=100000)"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
 
@@ -95,6 +95,7 @@ fuzz: .venv/dev
 	cd tests && ../$(BIN)/python -m fuzz.running $(FIRST) $(N)
 	cd tests && ../$(BIN)/python -m fuzz.damage $(FIRST) $(N)
 	cd tests && ../$(BIN)/python -m fuzz.inputs $(FIRST) $(N)
+	cd tests && ../$(BIN)/python -m fuzz.memory $(FIRST) $$(($(N) / 20))
 
 bench: .venv/dev .venv/bench
 	$(BIN)/python benchmarks/hansen_mukherjee.py

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,7 @@ from conftest import command, reference_path
 from typer.testing import CliRunner
 
 from shoal.cli import app
+from shoal.core.errors import FileError, InputError
 from shoal.core.progress import SIGNALS, watch
 from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
@@ -504,6 +506,42 @@ def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
     assert done.stderr.startswith("shoal: Memory ran out; nothing was released. Use --engine local with --memory")
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_refusal_names_a_lack_of_memory_only_if_it_follows_from_one(folder, tmp_path, monkeypatch):
+    damaged = FileError("File in.parquet cannot be read as .parquet.")
+    damaged.__context__ = OSError("Failed to launch worker thread: Resource temporarily unavailable")
+    printed = []
+    for error in (damaged, InputError("Column 'worker thread' is empty.")):
+        monkeypatch.setattr("shoal.masking.mask.mask_request", Mock(side_effect=error))
+        printed.append(command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path))
+    assert printed[0].stderr.startswith("shoal: Memory ran out; nothing was released.")
+    assert printed[1].stderr == "shoal: Column 'worker thread' is empty.\n"
+    assert [done.returncode for done in printed] == [1, 1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_rust_prints_no_backtrace_where_memory_runs_out():
+    """While it did, it asked for memory, and waited for itself forever."""
+    code = """
+import sys
+from shoal.cli import main
+
+sys.argv = ["shoal", "--version"]
+try:
+    main()
+except SystemExit:
+    import polars as pl
+
+    pl.repeat(0.0, 2**45, eager=True)
+"""
+    environment = os.environ | {"RUST_BACKTRACE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    assert done.returncode == -signal.SIGABRT
+    assert "allocation" in done.stderr
+    assert "backtrace:" not in done.stderr
 
 
 def test_other_errors_stay_errors_of_the_program(folder, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from fuzz.cases import draw_case
 from fuzz.damage import DEFECTS as DAMAGE_DEFECTS
 from fuzz.damage import FORMS, run_in_processes
 from fuzz.inputs import KINDS, run_input
+from fuzz.memory import DEFECTS as MEMORY_DEFECTS
+from fuzz.memory import run_limited
 from fuzz.recount import BrokenError, check_release
 from fuzz.running import DEFECTS, run_cases
 
@@ -252,3 +255,21 @@ def test_odd_inputs_are_used_or_refused_in_words():
 @pytest.mark.parametrize("number", [282, 600, 606, 1667, 2039])
 def test_odd_inputs_that_once_raised_other_exceptions_are_used_or_refused(number):
     assert run_input(number)[0] in ("used", "refused")
+
+
+LIMITED = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits addresses")
+
+
+@LIMITED
+def test_runs_that_lack_memory_release_as_promised_or_leave_everything_as_it_was():
+    results = [(number, *run_limited(number)) for number in range(4, 12)]
+    assert not [f"{kind} {number}: {message}" for number, kind, message in results if kind in MEMORY_DEFECTS]
+    assert {"released", "refused"} <= {kind for _, kind, _ in results}
+
+
+@LIMITED
+@pytest.mark.parametrize("number", [1, 13, 65])
+def test_runs_that_once_misreported_a_lack_of_memory_do_not(number):
+    """They named a damaged file or a missing extra, or printed a traceback at their end."""
+    kind, message = run_limited(number)
+    assert kind not in MEMORY_DEFECTS, message

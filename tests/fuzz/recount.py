@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from shoal.algorithms.registry import find as find_method
 
-__all__ = ["BrokenError", "check_release"]
+__all__ = ["BrokenError", "check_groups", "check_release", "read_cells"]
 
 EXACT = (".parquet", ".feather")
 
@@ -92,14 +92,15 @@ def check_release(case, release, data):
         return  # the column was dropped: who is who is not in the file
     together = [masked] if find_method(release.parameters["method"]).whole_records else [[column] for column in masked]
     for part in together:
-        _count(k, [*part, *strata], whose)
+        check_groups(k, [*part, *strata], whose)
     for name in release.left:
         _check_left(case, name, columns, release)
     if not math.isfinite(release.loss):
         raise BrokenError(f"the loss is {release.loss}")
 
 
-def _count(k, columns, whose):
+def check_groups(k, columns, whose):
+    """Raise `BrokenError` if a combination of cells belongs to fewer than k different owners of records."""
     members = defaultdict(set)
     for row, cells in enumerate(zip(*columns, strict=True)):
         members[cells].add(whose[row])

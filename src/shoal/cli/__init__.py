@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import warnings
@@ -53,19 +54,22 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         with noting() as placed:
             try:
                 command(*arguments, **keywords)
-            except ShoalError as error:
-                say_refusal(error.worded(partial(typed, flags=_flags())))
-                raise typer.Exit(1) from None
             except KeyboardInterrupt as interrupted:
-                raise typer.Exit(_tell_interrupt(interrupted, placed)) from None
+                code = _tell_interrupt(interrupted, placed)
             except BaseException as error:  # a library of Rust that cannot start its threads raises no Exception
-                if not lacks_memory(error):
+                code = 1
+                if lacks_memory(error):  # also where it looks like a file that cannot be read
+                    say_refusal(
+                        f"Memory ran out; {_in_place(placed)}. Use --engine local with --memory for a large table, a "
+                        "machine with more memory, or a higher limit (ulimit -v)."
+                    )
+                elif isinstance(error, ShoalError):
+                    say_refusal(error.worded(partial(typed, flags=_flags())))
+                else:
                     raise
-                say_refusal(
-                    f"Memory ran out; {_in_place(placed)}. Use --engine local with --memory for a large table, a "
-                    "machine with more memory, or a higher limit (ulimit -v)."
-                )
-                raise typer.Exit(1) from None
+            else:
+                return
+        raise typer.Exit(code)  # outside, so that what the error holds is free by now
 
     return run
 
@@ -89,6 +93,8 @@ def main() -> None:
     # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run.
     gc.set_threshold(100_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    # Where memory runs out, Rust waits for itself forever while it prints where it was.
+    os.environ["RUST_BACKTRACE"] = "0"
     for number in SIGNALS:
         signal.signal(number, interrupt)
     with noting() as placed:

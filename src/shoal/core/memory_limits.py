@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, ShoalError
 from shoal.core.messages import parameter
 
 __all__ = ["available_memory", "lacks_memory", "peak_bytes", "peak_memory", "read_memory"]
@@ -38,7 +38,8 @@ def lacks_memory(error: BaseException | None) -> bool:
     """
     if error is None:
         return False
-    lacking = isinstance(error, MemoryError) or any(words in str(error).lower() for words in LACKING)
+    foreign = not isinstance(error, ShoalError)  # words of shoal may hold names of files and columns
+    lacking = isinstance(error, MemoryError) or (foreign and any(words in str(error).lower() for words in LACKING))
     return lacking or lacks_memory(error.__cause__ or error.__context__)
 
 
