@@ -1,36 +1,37 @@
 """Requests and messages: a parameter is described once, means one thing, and is named in the words of each reader."""
 
 import inspect
+import os
 import pickle
 import re
+import shutil
+import subprocess
 import sys
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
-import numpy as np
 import polars as pl
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import shoal
 from shoal.app.texts import in_labels
 from shoal.assessment.assess_request import AssessRequest
-from shoal.assessment.measure_registry import MEASURES, Measure
 from shoal.cli import app
 from shoal.cli.mask_command import mask
-from shoal.cli.terminal import flags_of, typed, values_of, with_parameters
+from shoal.cli.terminal import flags_of, typed
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.messages import END, START, Message, option, parameter, setting, worded
-from shoal.core.parameters import ESSENTIALS, PANELS, described, parameters_of, with_parameters_of
+from shoal.core.parameters import PANELS, parameters_of
 from shoal.demo import firms
 from shoal.masking.request import MaskRequest
 from shoal.privacy.publish_request import PublishRequest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
 import reference_pages
+
+SOURCE, DOCS = Path(shoal.__file__).parent.parent, Path(reference_pages.__file__).parent
 
 REQUESTS = (MaskRequest, CompareRequest, AssessRequest, PublishRequest)
 
@@ -176,79 +177,130 @@ def test_requests_refuse_when_they_are_made():
 
 # --- added at run time -----------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Louder(MaskRequest):
-    """A request with one more parameter."""
-
-    volume: int = described(
-        3, f"Volume of the release; {parameter('k')} is not changed.", "--volume", panel=ESSENTIALS, typed=int
-    )
-
-
-def test_an_option_is_added_by_its_description():
-    made = []
-    commands = typer.Typer()
-
-    @commands.command()
-    @with_parameters(Louder)
-    def loud(**options):
-        made.append(Louder(**values_of(Louder, options)))
-
-    shown = CliRunner().invoke(commands, ["--help"], env={"COLUMNS": "200"}).output
-    panel = shown.partition(ESSENTIALS)[2].partition("╰")[0]
-    assert "--volume" in panel
-    assert "Volume of the release; -k is not changed." in panel
-    assert CliRunner().invoke(commands, ["-k", "4", "--volume", "11"]).exit_code == 0
-    assert (made[0].volume, made[0].k) == (11, 4)
-
-    assert (
-        "| `volume` | Volume of the release; `k` is not changed. | `3` | `--volume` |"
-        in reference_pages.parameter_page(Louder)
-    )
-
-    @with_parameters_of(Louder)
-    def function(data, **parameters):
-        """Do it.
-
-        Parameters
-        ----------
-        *parameters*
-        """
-
-    assert inspect.signature(function).parameters["volume"].default == 3
-    assert "volume\n        Volume of the release; `k` is not changed." in function.__doc__
-
+# A measure in a file of its own.
+A_NEW_MEASURE = """
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from shoal.assessment.measure_registry import MEASURES, Measure
 
 @dataclass(frozen=True)
 class Farthest:
-    """A finding of one figure."""
-
     distance: float
     name: ClassVar[str] = "farthest record"
-    means: ClassVar[str] = "How far the farthest record moved."
+    means: ClassVar[str] = "The farthest record moved so far."
     limits: ClassVar[str] = "It does not count the others."
 
     @property
     def figure(self):
-        return f"{self.distance:.3f}"
+        return f"moved by {self.distance:.3f}"
+
+def measure(tables):
+    return Farthest(float(np.abs(tables.Y - tables.numbers.X).max()))
+
+MEASURES["farthest"] = Measure("distance of the farthest record", __name__, numeric=True, uses=("keys",))
+"""
+SEEING_A_MEASURE = """
+import farthest  # registers itself
+import polars as pl
+from typer.testing import CliRunner
+import reference_pages
+import shoal
+from shoal.cli import app
+
+table = pl.DataFrame({"x": [1.0, 3.0, 7.0, 9.5]})
+masked = pl.DataFrame({"x": [2.0, 2.0, 8.25, 8.25]})
+assert shoal.assess(table, masked, measures="farthest").risk.others == (farthest.Farthest(1.25),)
+assert shoal.assess(table, masked).risk.others == ()
+try:
+    shoal.assess(table, masked, measures="farhest")
+except shoal.InputError as refusal:
+    assert str(refusal).endswith("Did you mean 'farthest'?"), refusal
+else:
+    raise AssertionError("a measure of another name was not refused")
+
+table.write_csv("in.csv")
+masked.write_csv("out.csv")
+arguments = ["assess", "in.csv", "out.csv", "--measure", "farthest", "--key", "x", "--report", "page.html"]
+done = CliRunner().invoke(app, arguments, catch_exceptions=False).output
+assert "farthest record" in done and "moved by 1.250" in done, done
+assert "farthest record: The farthest record moved so far. It does not count the others." in done, done
+assert "moved by 1.250" in open("page.html", encoding="utf-8").read()
+shown = " ".join(CliRunner().invoke(app, ["assess", "--help"], env={"COLUMNS": "2000"}).output.split())
+assert "farthest (distance of the farthest record)" in shown, shown
+assert "farthest (distance of the farthest record)" in reference_pages.command_page()
+assert '"farthest" (distance of the farthest record)' in " ".join(shoal.assess.__doc__.split())
+print("done")
+"""
+# An option of `mask`, in the two places that declare it.
+A_NEW_FIELD = """
+    volume: int | None = described(
+        None, f"Volume of the release; {parameter('k')} is not changed.", "--volume",
+        panel=OUTPUT, label="Volume", typed=int, stored=(int, NoneType),
+    )
+"""
+SEEING_AN_OPTION = """
+import inspect, json
+import polars as pl
+from typer.testing import CliRunner
+import reference_pages
+import shoal
+from shoal.app.texts import LABELS
+from shoal.cli import app
+
+table = pl.DataFrame({"x": [1.0, 3.0, 7.0, 9.0]})
+release = shoal.mask(table, 2, columns=["x"], volume=11)
+assert release.parameters["volume"] == 11
+assert "--volume 11" in release.command("in.csv", "out.csv")
+assert "volume=11" in release.call("in.csv", "out.csv")
+assert inspect.signature(shoal.mask).parameters["volume"].default is None
+assert "Volume of the release; `k` is not changed." in shoal.mask.__doc__
+assert LABELS["volume"] == "Volume"
+
+table.write_csv("in.csv")
+run = CliRunner()
+arguments = ["mask", "in.csv", "-k", "2", "-c", "x", "--volume", "11", "-o", "out.csv", "--manifest", "run.json"]
+assert run.invoke(app, arguments, catch_exceptions=False).exit_code == 0
+assert json.load(open("run.json"))["parameters"]["volume"] == 11
+repeated = run.invoke(app, ["mask", "--from-manifest", "run.json", "-o", "again.csv"], catch_exceptions=False)
+assert repeated.exit_code == 0, repeated.output
+shown = run.invoke(app, ["mask", "--help"], env={"COLUMNS": "200"}).output
+panel = shown.partition("─ Output ─")[2].partition("╰")[0]
+assert "--volume" in panel and "Volume of the release; -k is not changed." in panel, shown
+text = "Volume of the release; `k` is not changed."
+assert f"| `volume` | {text} | `None` | `--volume` |" in reference_pages.parameter_page()
+assert f"| `--volume` | {text.replace('`k`', '-k')} |" in reference_pages.command_page()
+print("done")
+"""
 
 
-def test_a_risk_measure_is_added_by_its_registration(monkeypatch, tmp_path):
-    def farthest(both):
-        return Farthest(float(np.abs(both.Y - both.numbers.X).max()))
+def run_beside(folder, code, source=SOURCE):
+    """Run code in a process of its own, with the modules in a folder and those of the docs."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, source, DOCS)))},
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1:] == ["done"], done.stderr
 
-    monkeypatch.setitem(MEASURES, "farthest", Measure("distance of the farthest record", farthest))
-    table = pl.DataFrame({"x": [1.0, 3.0, 7.0, 9.5]})
-    masked = pl.DataFrame({"x": [2.0, 2.0, 8.25, 8.25]})
-    found = shoal.assess(table, masked, measures="farthest")
-    assert found.risk.others == (Farthest(1.25),)
-    assert "farthest record" in str(found)
-    table.write_csv(tmp_path / "in.csv")
-    masked.write_csv(tmp_path / "out.csv")
-    arguments = ["assess", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), "--measure", "farthest"]
-    assert "farthest record" in CliRunner().invoke(app, arguments).output
-    assert "farthest record" not in str(shoal.assess(table, masked))
+
+def test_a_risk_measure_is_one_file_and_its_registration(tmp_path):
+    (tmp_path / "farthest.py").write_text(A_NEW_MEASURE)
+    run_beside(tmp_path, SEEING_A_MEASURE)
+
+
+def test_an_option_of_mask_is_a_field_and_a_parameter(tmp_path):
+    """Both are written into a copy of the package."""
+    shutil.copytree(SOURCE / "shoal", tmp_path / "src" / "shoal")
+    for name, before, addition in (
+        ("request.py", "    progress: bool = described(", A_NEW_FIELD),
+        ("mask.py", "    progress: bool = False,", "    volume: int | None = None,\n"),
+    ):
+        path = tmp_path / "src" / "shoal" / "masking" / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, addition + before), encoding="utf-8")
+    run_beside(tmp_path, SEEING_AN_OPTION, tmp_path / "src")
 
 
 def test_a_request_is_changed_as_a_whole():
