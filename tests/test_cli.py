@@ -493,6 +493,7 @@ class PanicError(BaseException):
         ImportError("libarrow.so: failed to map segment from shared object"),
         PanicError("could not spawn threads: Resource temporarily unavailable"),
         PanicError("OS can't spawn worker thread: Resource temporarily unavailable (os error 11)"),
+        PanicError("PyObject pointer is null"),
     ],
     ids=lambda error: f"{type(error).__name__} {error}"[:40],
 )

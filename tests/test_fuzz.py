@@ -268,8 +268,8 @@ def test_runs_that_lack_memory_release_as_promised_or_leave_everything_as_it_was
 
 
 @LIMITED
-@pytest.mark.parametrize("number", [1, 13, 65])
+@pytest.mark.parametrize("number", [1, 13, 65, 168])
 def test_runs_that_once_misreported_a_lack_of_memory_do_not(number):
-    """They named a damaged file or a missing extra, or printed a traceback at their end."""
+    """They named a damaged file or a missing extra, or printed a traceback."""
     kind, message = run_limited(number)
     assert kind not in MEMORY_DEFECTS, message

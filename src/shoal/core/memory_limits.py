@@ -25,6 +25,7 @@ LACKING = (
     "worker thread",
     "cannot allocate memory",
     "resource temporarily unavailable",
+    "pyobject pointer is null",  # Python had no memory for an object that a library of Rust wanted
 )
 
 
