@@ -21,6 +21,7 @@ from shoal.core.messages import count, count_holders, parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
+from shoal.masking.column_patterns import expand_patterns
 from shoal.masking.group import cells_of
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import prepare
@@ -66,7 +67,7 @@ def compare(data: Any, k: Sequence[int] | int = (3, 5, 10), **parameters: Any) -
 
 def compare_request(data: Any, request: CompareRequest) -> Comparison:
     """Compare as a request says."""
-    sizes, masking, time_limit = request.sizes, request.masking(), request.time_limit
+    sizes, masking, time_limit = request.sizes, expand_patterns(request.masking(), data), request.time_limit
     promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
     read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
     table = watch(lambda _: read(), None, title="read", show=request.progress)

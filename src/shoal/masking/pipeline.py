@@ -27,6 +27,7 @@ from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.aggregate import Bucket, mask_bucket
 from shoal.masking.cells import STAY, Moves, PartStatistics
+from shoal.masking.column_patterns import expand_patterns
 from shoal.masking.group import BucketPlan
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
@@ -87,6 +88,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     """Mask a table. `template`: where worker processes come from, if it has been started already."""
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
+    request = expand_patterns(request, data)
     if spark or request.engine == "spark":
         from shoal.engines.spark import open_spark
 

@@ -9,14 +9,25 @@ from typing import Any
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.tables.addresses import as_place, is_address
-from shoal.tables.files import CSV, is_dask, is_spark
+from shoal.tables.columns import Name
+from shoal.tables.files import CSV, PARQUET, TableFile, is_dask, is_spark, open_data
 from shoal.tables.formats.arrow_files import open_parquet, validated
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import find_paths
 from shoal.tables.table import Table
 
-__all__ = ["head_table"]
+__all__ = ["column_names", "head_table"]
+
+
+def column_names(data: Any, **csv: Any) -> list[Name]:
+    """Return the names of the columns of a table, without reading more of a large file than its head."""
+    if is_dask(data) or is_spark(data):
+        return list(data.columns)
+    is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, TableFile)
+    if is_path and (is_address(data) or find_paths(data)[0].suffix.lower() in (*CSV, *PARQUET)):
+        return _head_of_files(data, 1, **csv).names
+    return open_data(data, **csv).names
 
 
 def head_table(data: Any, rows: int, **csv: str | None) -> Table:

@@ -1,0 +1,57 @@
+"""Lists and patterns of column names: ``a,b`` and ``q_*`` stand for the columns that they match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from shoal.core.errors import InputError
+from shoal.core.messages import listed, parameter
+from shoal.masking.request import MaskRequest
+from shoal.tables.columns import Name
+from shoal.tables.head import column_names
+
+__all__ = ["expand_patterns", "matching"]
+
+NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
+SIGNS = ",*?["
+
+
+def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
+    """Return the request with the columns of the table that its lists and patterns of names match."""
+    entries: dict[str, Any] = {role: names for role in NAMING if (names := getattr(request, role)) is not None}
+    if request.roles is not None or not any(map(_is_pattern, (name for names in entries.values() for name in names))):
+        return request
+    names = column_names(data, **request.csv)
+    expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}
+    return replace(request, **expanded)
+
+
+def matching(role: str, entries: Sequence[Name], names: Sequence[Name]) -> list[Name]:
+    """Return the columns that entries of a parameter match; a name that a column has stands for itself.
+
+    Examples
+    --------
+    >>> matching("columns", ["age,sex", "q_*"], ["age", "sex", "q_1", "q_2"])
+    ['age', 'sex', 'q_1', 'q_2']
+    """
+    columns: list[Name] = []
+    for entry in entries:
+        if entry in names or not _is_pattern(entry):
+            columns.append(entry)
+            continue
+        for part in map(str.strip, str(entry).split(",")):
+            hits = [part] if part in names else [n for n in names if isinstance(n, str) and fnmatchcase(n, part)]
+            if not hits:
+                raise InputError(
+                    f"{parameter(role)} names {part!r}, which matches no column. The columns of the table are: "
+                    f"{listed(names, 12)}."
+                )
+            columns += hits
+    return list(dict.fromkeys(columns))
+
+
+def _is_pattern(name: Name) -> bool:
+    return isinstance(name, str) and any(sign in name for sign in SIGNS)
