@@ -30,9 +30,15 @@ ROLES: dict[str, tuple[str, str]] = {
     "unit": ("Unit: whose record it is", "unit"),
     "unit left out": ("Unit, itself left out", "identifiers"),
     "weight": ("Weight", "weights"),
-    "other": ("Left as it is", ""),
+    "other": ("Released unchanged", "keep"),
 }
-LISTS = {"key": "columns", "stratum": "by", "confidential": "confidential", "identifier": "identifiers"}
+LISTS = {
+    "key": "columns",
+    "stratum": "by",
+    "confidential": "confidential",
+    "identifier": "identifiers",
+    "other": "keep",
+}
 BY_ROLE = {*LISTS.values(), "unit", "weights"}  # the parameters that follow from roles alone
 
 
@@ -78,6 +84,7 @@ class Settings:
             **lists,
             **self.asked.get("options", {}),
             "identifiers": identifiers or None,
+            "keep": [*(lists["keep"] or []), *self.named("unit")] or None,
             "unit": units[0] if units else None,
             "weights": weights[0] if weights else None,
             "kinds": {name: kind for name, kind in self.kinds.items() if name in described} or None,
