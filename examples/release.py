@@ -78,9 +78,8 @@ alone = masked.select(pl.struct("region", *keys).is_unique().sum()).item()
 print(f"{alone:,} of {masked.height:,} firms are unique by region and keys")
 
 # %% [markdown]
-# Nearly all firms are unique over all that is released, and the summary says so: profit is exact, and few firms of a
-# group have the same. By everything else no firm is unique. So the file is safe only if nobody outside knows a firm's
-# profit. If somebody does, profit must be masked too.
+# By region and keys no firm is unique, so an outsider can single out none, and the summary says so. Profit is sensitive
+# and exact: the file is safe only if nobody outside knows a firm's profit. If somebody does, profit must be masked too.
 #
 # ## Check
 #

@@ -24,6 +24,12 @@ collect_ignore = ["mutate.py"]  # it is run by `make mutants`, with libraries of
 TOGETHER = ("test_app.py", "test_comparison.py", "test_dask.py", "test_spark.py")
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
 
+# What a release says of its table, the same whatever the engine.
+FIGURES = (
+    "notes", "verified", "left", "status", "reached", "outsider", "singled_out", "unique_units", "unique_weights",
+    "identifying", "left_out", "homogeneous", "concentrated", "dominated",
+)  # fmt: skip
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):

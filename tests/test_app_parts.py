@@ -379,16 +379,17 @@ def test_what_is_not_protected_stands_first(work, tmp_path):
     work.settings.roles |= {"region": "confidential", "profit": "other"}
     work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
     one = make_version(work, 1, work.settings, tmp_path)
-    assert len(one.release.warnings) == 2
-    assert one.figures["warnings"] == list(one.release.warnings)
-    same, dominated = warnings_of(one)[:2]
-    assert same.startswith("Groups of identical records share one confidential value")
-    assert ": region in " in same
-    assert dominated.startswith("One record dominates its group")
+    reasons = one.release.verdict.reasons
+    assert one.figures["verdict"].startswith("STOP: ")
+    assert one.figures["warnings"] == [reason.sentence for reason in reasons if reason.level == "stop"]
+    read = dict(zip([reason.name for reason in reasons], warnings_of(one), strict=False))
+    assert read["sensitive"].startswith("All records of a group share one sensitive value")
+    assert ": region in " in read["sensitive"]
+    assert read["dominated"].startswith("One record dominates its group")
 
 
 @pytest.mark.parametrize(
-    "change", [{"warnings": 5}, {"warnings": [5]}, {"diversity": 2.0, "closeness": None}, {"loss": "0"}]
+    "change", [{"warnings": 5}, {"warnings": [5]}, {"verdict": 5}, {"diversity": 2.0, "closeness": None}, {"loss": "0"}]
 )
 def test_saved_figures_that_shoal_does_not_write_are_refused(work, tmp_path, change):
     from shoal.app.saved_work import _read_version

@@ -392,8 +392,8 @@ def test_measures_of_the_masked_columns_by_default(masked):
     ("keywords", "message"),
     [
         ({"measures": "eigenvalue"}, "'measures' must be some of 'record-intervals'.*Did you mean 'eigenvalues'"),
-        ({"weights": "people"}, "'weights' requires one of the measures 'population-risk' and 'special-uniques'"),
-        ({"unit": "household", "measures": "special-uniques"}, "'unit' requires one of the measures"),
+        ({"weights": "peopel"}, "peopel"),
+        ({"unit": "househodl"}, "househodl"),
         ({"keys": "region", "measures": "eigenvalues"}, "'keys' requires one of the measures"),
         ({"keys": [], "measures": "special-uniques"}, "'keys' must name at least one column"),
         ({"keys": "regoin", "measures": "special-uniques"}, "regoin"),

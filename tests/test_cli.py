@@ -470,7 +470,9 @@ def test_an_identifier_is_warned_of_once(tmp_path):
     done = spawned("mask", "in.csv", "-k", 5, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     printed = done.stdout + done.stderr
-    assert printed.count("last_name looks like an identifier") + printed.count("'last_name' looks like an") == 1
+    assert printed.count("'last_name' looks like an identifier") == 1
+    assert printed.count("stop              column last_name looks like an identifier") == 1
+    assert printed.count("looks like an identifier") == 2
     assert "--drop last_name" in done.stderr
 
 

@@ -581,13 +581,14 @@ def check_trial(trial, table, release):
     asked, released = release.parameters, release.data
     sizes = released.group_by([*release.columns, *asked["by"]]).len()["len"].to_numpy()
     assert trial.groups == len(sizes)
-    assert trial.chance == pytest.approx(len(sizes) / sizes.sum(), rel=1e-9)
+    known = released.group_by(release.outsider).len()
+    assert trial.chance == pytest.approx(len(known) / len(released), rel=1e-9)
     # Where zeros are kept, and where strata or patterns are joined, an intruder sees more than an assessment knows.
     if asked["zeros"] or asked["small"] == "merge":
         return
     kinds = {name: kind for name, kind in (asked["kinds"] or {}).items() if name in release.columns}
     alike = {"columns": release.columns, "kinds": kinds, "by": asked["by"], "kept": release.kept}
-    alike["missing_codes"] = asked["missing_codes"]
+    alike |= {name: asked[name] for name in ("missing_codes", "confidential", "weights", "unit")}
     linked = shoal.assess(table, released, **alike).risk.linkage
     assert trial.linked == pytest.approx(linked.share, rel=1e-9)
 

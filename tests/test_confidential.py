@@ -59,7 +59,7 @@ def test_a_column_that_is_only_named_is_measured():
     for name, ordered in (("ill", False), ("days", True)):
         l, entropy, t = worst(release.data, ["age", "pay"], name, ordered)
         assert release.reached[name] == pytest.approx({"diversity": l, "entropy": entropy, "closeness": t})
-    assert "confidential      ill: l ≥ 1" in str(release)
+    assert re.search(r"sensitive +ill: all records share one value in \d+ of \d+ groups, .*; l ≥ 1", str(release))
     assert "asked" not in release.verified
 
 
@@ -74,11 +74,12 @@ def test_groups_that_share_one_value_are_counted_and_said_first(asked):
     assert wanted["ill"][0] > 0
     assert wanted["same"] == (len(groups), len(groups))
     assert ("diversity" in asked) <= (wanted["days"][0] == 0)
-    assert (wanted["days"][0] > 0) == (", days in" in release.warnings[0])
-    name, said = release.rows()[0]
-    assert name == "warning"
-    assert f"learns: same in {len(groups)} of {len(groups)} groups, " in said
-    assert f", ill in {wanted['ill'][0]} of {len(groups)} groups" in said
+    (reason,) = (reason for reason in release.verdict.reasons if (reason.level, reason.name) == ("stop", "sensitive"))
+    assert (wanted["days"][0] > 0) == (", days in" in reason.sentence)
+    assert f"disclosed: same in {len(groups)} of {len(groups)} groups, " in reason.sentence
+    assert f", ill in {wanted['ill'][0]} of {len(groups)} groups" in reason.sentence
+    assert reason.figure == len(groups)
+    assert ("stop", reason.sentence) in release.rows()
 
 
 def test_groups_that_look_alike_are_one_group():

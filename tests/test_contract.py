@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from conftest import FIGURES
 
 import shoal
 from shoal.algorithms.registry import METHODS
@@ -65,8 +66,7 @@ def assert_same(engine, table, folder, **asked):
     assert other.loss == pytest.approx(release.loss, rel=1e-12)
     assert other.column_loss == pytest.approx(release.column_loss, rel=1e-12)
     assert other.size_histogram == release.size_histogram
-    for attribute in ("notes", "verified", "left", "uniques", "status", "bound", "reached", "warnings", "homogeneous",
-                      "dominated"):  # fmt: skip
+    for attribute in (*FIGURES, "bound"):
         assert getattr(other, attribute) == getattr(release, attribute), attribute
     assert {
         key: value for key, value in other.parameters.items() if key in ("k", "method", "options", "by", "seed")

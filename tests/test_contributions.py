@@ -37,14 +37,21 @@ def reference(frame, release, name, weights=None, units=None):
     )
 
 
+def dominance(release):
+    """Return the reason that groups are dominated; None if none is."""
+    return next((reason for reason in release.verdict.reasons if reason.name == "dominated"), None)
+
+
 def test_the_mean_of_a_group_gives_a_giant_away():
     frame = small_firms_and_a_giant()
     release = shoal.mask(frame, 5)
     group = release.labels == release.labels[-1]
     assert abs(release.data["sales"][-1] * group.sum() / GIANT - 1) < 0.001, "the attack"
     assert release.dominated == {"sales": GroupCount(1, 10)}
-    assert "sales in 1 of 10 groups" in release.warnings[0]
-    assert release.rows()[0] == ("warning", release.warnings[0])
+    reason = dominance(release)
+    assert "sales in 1 of 10 groups" in reason.sentence
+    assert reason.figure == 1
+    assert ("look", reason.sentence) in release.rows()
 
 
 def test_a_heavy_weight_gives_its_record_away():
@@ -53,7 +60,7 @@ def test_a_heavy_weight_gives_its_record_away():
     release = shoal.mask(frame, 5, columns=["sales"], weights="w")
     assert release.data["sales"][0] == pytest.approx(frame["sales"][0], rel=1e-3), "the attack"
     assert release.dominated == {"sales": GroupCount(1, 9)}
-    assert "its weighted value to within 10 %" in release.warnings[0]
+    assert "its weighted value to within 10 %" in dominance(release).sentence
 
 
 @pytest.mark.parametrize(
@@ -90,7 +97,7 @@ def test_one_loss_in_a_column_hides_no_giant():
     group = release.labels == release.labels[-1]
     assert abs(release.data["sales"][-1] * group.sum() / GIANT - 1) < 0.001, "the attack"
     assert release.dominated["sales"].groups == 1
-    assert "sales in 1 of 9 groups" in release.warnings[0]
+    assert "sales in 1 of 9 groups" in dominance(release).sentence
     assert reference(frame, release, "sales") == release.dominated["sales"]
 
 
@@ -146,9 +153,10 @@ def test_columns_that_are_grouped_on_their_own_are_counted_on_their_own(missing)
     assert release.dominated == {name: reference(frame, release, name) for name in ("x", "y")}
     assert release.dominated["x"].groups > 0
     assert release.dominated["y"].groups == 0
-    assert release.warnings[0].startswith("NOT k-anonymous for whole records")
-    assert "x in " in release.warnings[1]
-    assert [name for name, _ in release.rows()][:3] == ["warning", "warning", "records"]
+    assert release.verdict.reasons[0].sentence.startswith("NOT k-anonymous for whole records")
+    assert "x in " in dominance(release).sentence
+    levels = ["stop"] * (3 if missing == "drop" else 2)  # one of ten records or so misses a value
+    assert [name for name, _ in release.rows()][:6] == ["verdict", *levels, "look", "look", "records"][:6]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ def test_columns_that_are_grouped_on_their_own_are_counted_on_their_own(missing)
 def test_the_rule_is_not_applied_where_it_is_not_defined(frame, asked):
     release = shoal.mask(frame, **{"k": 2, **asked})
     assert release.dominated == {}
-    assert release.warnings == ()
+    assert dominance(release) is None
 
 
 def test_units_are_members_not_their_records():
@@ -175,7 +183,7 @@ def test_units_are_members_not_their_records():
     assert plain.dominated == {"x": GroupCount(0, 1)}
     release = shoal.mask(frame.with_columns(x=pl.Series([100.0, 45.0, 45.0, 5.0, 4.0])), 4, columns=["x"], unit="unit")
     assert release.dominated == {"x": GroupCount(1, 1)}
-    assert "one unit dominates its group, so another member can estimate its total" in release.warnings[0]
+    assert "one unit dominates its group, so another member can estimate its total" in dominance(release).sentence
 
 
 def test_what_is_made_missing_counts_for_no_group():
@@ -198,28 +206,42 @@ def test_it_is_written_first_wherever_a_release_is_described(tmp_path, engine):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[:3]] == ["warning", "warning", "records"]
-    assert "share one confidential value" in lines[0]
-    assert ": ill in " in lines[0]
-    assert "sales in " in lines[1]
+    assert [line.split()[0] for line in lines[:5]] == ["verdict", "stop", "look", "look", "records"]
+    assert lines[0].startswith("verdict           STOP: ")
+    assert "share one sensitive value" in lines[1]
+    assert ": ill in " in lines[1]
+    assert "sales in " in lines[3]
     result = json.loads(paths[2].read_text("utf-8"))["result"]
-    assert [f"warning           {warning}" for warning in result["warnings"]] == lines[:2]
+    assert result["verdict"]["level"] == "stop"
+    reasons = result["verdict"]["reasons"]
+    assert [reason["level"] for reason in reasons] == ["stop", "look", "look"]
+    assert [reason["figure"] for reason in reasons][::2] == [
+        result["homogeneous"]["ill"]["groups"],
+        result["dominated"]["sales"]["groups"],
+    ]
+    for reason, line in zip(reasons, lines[1:4], strict=True):  # a command names parameters by their flags
+        assert reason["sentence"].split(";")[0] in line
     assert 0 < result["dominated"]["sales"]["groups"] < result["dominated"]["sales"]["of"] == result["groups"]
     text = paths[3].read_text("utf-8")
-    assert text.index("share one confidential value") < text.index('<ul class="tiles">')
+    assert text.index("share one sensitive value") < text.index('<ul class="tiles">')
     assert text.index("dominates its group") < text.index('<ul class="tiles">')
 
 
 def test_many_columns_are_not_all_listed():
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({f"column {j}": np.exp(rng.normal(0, 4, 20)) for j in range(30)})
-    (warning,) = shoal.mask(frame, 2).warnings
-    assert warning.count("column ") == 8
-    assert warning.endswith("and 22 more columns")
+    sentence = dominance(shoal.mask(frame, 2)).sentence
+    assert sentence.count("column ") == 8
+    assert sentence.endswith("and 22 more columns")
 
 
-def test_a_page_of_a_release_with_nothing_to_warn_of_has_no_warnings():
+def test_a_page_begins_with_the_verdict(tmp_path):
     frame = pl.DataFrame({"x": np.linspace(1, 2, 60)})
     release = shoal.mask(frame, 5)
-    assert release.warnings == release_page(release, original=frame).warnings == ()
-    assert release.rows()[0][0] == "records"
+    assert release_page(release, original=frame).verdict == release.verdict
+    for asked, level in (({"shuffle": 1}, "fine"), ({}, "look")):
+        release = shoal.mask(frame, 5, **asked)
+        text = release.report(tmp_path / "page.html").read_text("utf-8")
+        assert release.verdict.level == level
+        assert f'<section class="verdict {level}"' in text
+        assert text.index(release.verdict.advice) < text.index('<ul class="tiles">')

@@ -372,7 +372,7 @@ def test_individual_ranking_warns_by_name(table):
     with pytest.warns(NotKAnonymousWarning, match="not k-anonymous for whole records"):
         release = shoal.mask(table, 3, columns=MONEY, method="individual-ranking")
     assert release.labels.shape == (300, 3)
-    assert "NOT k-anonymous" in str(release).splitlines()[0]
+    assert "NOT k-anonymous" in str(release).splitlines()[1]
     assert "NOT k-anonymous" not in " ".join(release.notes), "once is enough"
     groups = sum(len(np.unique(labels)) for labels in release.labels.T)
     assert f"300 in {groups} groups of 3 to 5 across 3 columns" in str(release)

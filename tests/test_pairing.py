@@ -102,6 +102,7 @@ def test_joined_strata_are_counted_as_released():
     assert "column town names joined strata in" in found.notes[0]
     assert found.verified == f"every value of age within town is shared by at least {found.risk.anonymity.k} records"
     # Before masking, records were unique in their own strata.
+    found = shoal.assess(table, release.data.drop("id", "income"), columns="age", by="town")
     assert found.risk.uniqueness.before == table.select("age", "town").is_unique().sum() / len(table)
     with pytest.raises(InputError, match=r"Column 'town' differs.*if its strata were joined, name it in 'by'"):
         shoal.assess(table, release.data, columns="age")
@@ -274,8 +275,8 @@ def test_the_recount_names_its_columns_and_what_is_unique():
     found = shoal.assess(table, release.data, columns=NAMES, by=[], k=5)
     assert found.uniques == release.uniques == 120
     assert "every combination of age, income is shared by at least 5 records" in str(found)
-    assert "120 of 120 over all columns of the masked table" in str(found)
-    assert "120 of 120 over all columns" in found._repr_html_()
+    assert "120 of 120 records by what an outsider can know" in str(found)
+    assert "120 of 120 records by what" in found._repr_html_()
 
 
 def test_pages_say_what_was_not_measured(tmp_path):
@@ -294,13 +295,13 @@ def test_pages_say_what_was_not_measured(tmp_path):
     assert "of the information" not in page
     assert "nan" not in page.lower().replace("finan", "")
     assert "could link was not measured" in page
-    assert "120 of 120 records are unique" in page
+    assert "120 of 120 records can be singled out" in page
 
 
 def test_a_report_is_right_for_shuffled_joined_and_coded_releases(tmp_path):
     table = people(300).with_columns(age=pl.when(pl.col("id") % 100 == 7).then(None).otherwise("age"))
     asked = {"columns": NAMES, "by": "town", "missing_codes": {"income": [-9]}}
-    release = shoal.mask(table, 12, missing="group", small="merge", shuffle=1, keep="id", **asked)
+    release = shoal.mask(table, 12, missing="group", small="merge", shuffle=1, identifiers="id", **asked)
     assert release.blanked
     page = release.report(tmp_path / "r.html", original=table).read_text(encoding="utf-8")
     found = shoal.assess(table, release.data, kept=release.kept, **asked)

@@ -148,12 +148,12 @@ def test_the_promise_names_columns_and_counts_what_is_unique(tmp_path, engine):
     assert release.left == ("name",)
     assert release.verified == "every combination of sales, wages is shared by at least 5 records"
     assert "every released record" not in str(release)
-    assert re.search(r"left as they are\s+1: name", str(release))
-    assert f"{release.uniques} of 60 over all that is released" in str(release)
+    assert re.search(r"unchanged columns\s+name", str(release))
+    assert f"{release.singled_out} of 60 records by the masked columns and name" in str(release)
     page = release.report(tmp_path / "r.html", original=tmp_path / "in.parquet").read_text()
     assert "sales, wages" in page
-    assert "name is released as before" in page
-    assert f"{release.uniques} of 60 records are unique" in page
+    assert "name is released unchanged" in page
+    assert f"{release.singled_out} of 60 records can be singled out" in page
     assert "records look exactly alike<" not in page
 
 
@@ -181,7 +181,7 @@ def test_adult_is_not_called_safe(tmp_path):
     written = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
     assert release.uniques == written.filter(written.is_unique()).height > 10_000
     assert "native-country" in release.left
-    assert f"{release.uniques:,} of 30,162" in str(release)
+    assert f"{release.singled_out:,} of 30,162" in str(release)
 
 
 # Which method, and what is refused instead of ignored

@@ -9,6 +9,7 @@ import pytest
 from shoal.core.errors import FileError, VerificationError
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.number import Number
+from shoal.masking import verification
 from shoal.masking.confidential import Chosen, Promise
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
@@ -42,7 +43,7 @@ class Parts:
             for table, first in zip(self.tables, firsts[:-1], strict=True)
         ]
         self.arrays = [arrays for arrays, _ in found]
-        return [known._replace(**self.forgotten) for _, known in found]
+        return [known._replace(**self.forgotten) if self.forgotten else known for _, known in found]
 
     def regroup(self, how):
         """Bring records together as engines do that send arrays of the shapes that they are told."""
@@ -70,7 +71,7 @@ def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
     frames = frames if isinstance(frames, list) else [frames]
     kinds, names, zeros = more.get("kinds", {}), frames[0].columns, more.get("zeros", {})
     columns = Columns(
-        masked=tuple(masked), by=tuple(by), weights=None, unit=None,
+        masked=tuple(masked), by=tuple(by), weights=more.get("weights"), unit=more.get("unit"),
         kinds=tuple(kinds.get(name, Number()) for name in masked),
         given=frozenset(), released=tuple(more.get("planned", names)), importance=None, codes={},
         zeros=tuple(zeros),
@@ -106,7 +107,7 @@ def test_groups_are_counted_across_parts_and_targets(rows):
         table(x=[3.0] * 2, y=[5] * 2),
     ]
     found, engine = counted(frames, 2, ["x", "y"], rows=rows)
-    assert found == (0, {}, pytest.approx([0, 0]), {}, [], {})
+    assert found == (0, {}, pytest.approx([0, 0]), {}, [], {}, {}, 0, None)
     assert len(engine.targets) == 8
     with pytest.raises(
         VerificationError, match=r"^\d of \d groups? of identical records ha(s|ve) fewer than k=3 records; "
@@ -116,7 +117,7 @@ def test_groups_are_counted_across_parts_and_targets(rows):
 
 def test_columns_are_the_planned_ones_and_no_others():
     found, _ = counted(table(x=[1.0] * 3, y=[5] * 3), 3, planned=["x", "y"])
-    assert found.uniques == 0
+    assert found.singled_out == 0
     with pytest.raises(VerificationError, match=r"^Column 'y' is in the release but was not planned\. Nothing was"):
         counted(table(x=[1.0] * 3, y=[5] * 3), 3, planned=["x"])
     with pytest.raises(VerificationError, match=r"^Column 'y' is not in the release but was planned\. Nothing was"):
@@ -147,11 +148,11 @@ def test_a_refusal_says_how_many_groups_are_too_small(sizes, said):
 def test_strata_are_counted_apart_and_by_their_values_not_their_codes():
     """Parts number their strata by themselves; those of equal values are one, others are not."""
     frames = [table(x=[1.0, 1.0], s=["b", "a"]), table(x=[1.0, 1.0], s=["a", "b"])]
-    assert counted(frames, 2, by=["s"])[0].uniques == 0
+    assert counted(frames, 2, by=["s"])[0].singled_out == 0
     with pytest.raises(VerificationError, match="1 of 3 groups"):
         counted([*frames, table(x=[1.0], s=["c"])], 2, by=["s"])
     two = [frame.with_columns(t=pl.Series([1, 1])) for frame in frames]
-    assert counted(two, 2, by=["s", "t"])[0].uniques == 0
+    assert counted(two, 2, by=["s", "t"])[0].singled_out == 0
     with pytest.raises(VerificationError, match="4 of 4 groups of identical records have fewer than k=2"):
         counted([two[0], two[1].with_columns(t=pl.Series([2, 2]))], 2, by=["s", "t"])
 
@@ -161,7 +162,7 @@ def test_columns_that_were_masked_on_their_own_are_counted_on_their_own():
     with pytest.raises(VerificationError, match="4 of 4 groups"):
         counted(frame, 2, ["x", "y"])
     found, engine = counted(frame, 2, ["x", "y"], by=["s"], method="individual-ranking")
-    assert found.uniques == 4  # told all the same
+    assert found.singled_out == 4  # told all the same
     assert engine.read == ["x", "y", "s"]
     for column in ("x", "y"):
         with pytest.raises(VerificationError, match="2 of 3 groups"):
@@ -192,7 +193,7 @@ def test_strata_and_categories_are_counted_as_they_are_written():
 
 def test_units_are_counted_not_their_records():
     frames = [table(x=[1.0, 1.0], id=["a", "b"]), table(x=[1.0, 2.0, 2.0, 2.0], id=["a", "c", "d", "e"])]
-    assert counted(frames, 2, unit="id")[0].uniques == 4
+    assert counted(frames, 2, unit="id")[0].singled_out == 0
     with pytest.raises(
         VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units; the small"
     ):
@@ -203,7 +204,7 @@ def test_units_are_counted_not_their_records():
 
 def test_units_that_are_not_released_are_taken_from_where_they_are():
     frame, units = table(x=[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]), np.array([7, 8, 8, 7, 8, 9], dtype=np.uint64)
-    assert counted(frame, 2, unit="id", units=units)[0].uniques == 0
+    assert counted(frame, 2, unit="id", units=units)[0].singled_out == 0
     with pytest.raises(VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units"):
         counted(frame, 3, unit="id", units=units)
     # A column of the release is believed before what is known from elsewhere.
@@ -211,15 +212,75 @@ def test_units_that_are_not_released_are_taken_from_where_they_are():
         counted(frame.with_columns(id=pl.Series([1, 2, 2, 1, 2, 2])), 3, unit="id", units=units)
 
 
-def test_whole_records_are_unique_or_not_over_all_columns():
+def test_records_are_singled_out_by_what_an_outsider_can_know():
     frames = [table(x=[1.0, 1.0, 1.0], z=["a", "b", "c"]), table(x=[1.0, 2.0, 2.0], z=["b", "b", "b"])]
     found, engine = counted(frames, 2)
-    assert found.uniques == 2
+    assert found.singled_out == 2
     assert engine.read == ["x", "z"]
     whole = table(x=[1.0, 1.0], s=["a", "a"])
     found, engine = counted(whole, 2, by=["s"])
     assert engine.read == ["x", "s"]
     assert set(engine.arrays[0]) == {"words", "codes"}  # nothing but what groups are made of
+
+
+def test_no_outsider_knows_sensitive_columns_weights_or_units():
+    frame = table(x=[1.0] * 4, z=["a", "b", "a", "a"], u=[1, 2, 3, 4], w=[1.5, 2.5, 3.5, 4.5], ill=list("abcd"))
+    assert counted(frame, 2)[0].singled_out == 4
+    roles = {"confidential": ["ill"], "unit": "u", "weights": "w"}
+    for name, column in (("confidential", "ill"), ("unit", "u"), ("weights", "w")):
+        others = {role: value for role, value in roles.items() if role != name}
+        assert counted(frame.drop("z"), 2, **others)[0].singled_out == 4, column
+        assert counted(frame.drop("z", column), 2, **others)[0].singled_out == 0
+    assert counted(frame, 2, **roles)[0].singled_out == 1
+    assert counted(frame.drop("z"), 2, **roles)[0].singled_out == 0
+    # A weight that is masked too, or a stratum, has a role that outsiders know.
+    ranked = {"method": "individual-ranking", "weights": "w"}
+    frame = table(x=[1.0, 1.0, 2.0, 2.0], w=[1.0, 2.0, 1.0, 2.0])
+    assert counted(frame, 2, ["x", "w"], **ranked)[0].singled_out == 4
+    assert counted(frame.with_columns(y=pl.lit(1.0)), 2, ["x", "y"], **ranked)[0].singled_out == 0
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_units_are_unique_by_all_their_records(rows):
+    """u and v have the same records in another order, w one of them only, x one of them twice, y others."""
+    records = {"u": "ab", "v": "ba", "w": "a", "x": "aa", "y": "bc", "z": "a"}
+    cells = [(unit, record) for unit, own in records.items() for record in own]
+    units, values = zip(*cells, strict=True)
+    frame = table(x=[1.0] * len(cells), z=values, unit=units, pay=range(len(cells)))
+    roles = {"unit": "unit", "confidential": ["pay"], "rows": rows}
+    assert counted(frame, 2, **roles)[0].unique_units == (2, 6)
+    for parts in ([frame[:1], frame[1:]], [frame[1::2], frame[::2]], [frame[6:], frame[:0], frame[:6]]):
+        assert counted(parts, 2, **roles)[0].unique_units == (2, 6)
+    assert counted(frame, 2, unit="unit", rows=rows)[0].unique_units == (6, 6)  # pay is known
+    assert counted(frame.drop("z"), 2, **roles)[0].unique_units == (0, 6)  # two have one record, four have two
+    assert counted(frame.drop("z"), 2, **{**roles, "unit": None})[0].unique_units is None
+    dropped = np.arange(len(frame), dtype=np.uint64)
+    assert (
+        counted(frame.drop("unit"), 2, **roles, units=dropped)[0].unique_units is None
+    )  # nothing ties records together
+
+
+def test_units_are_told_apart_by_masked_columns_and_strata():
+    frame = table(x=[1.0, 1.0, 2.0, 2.0], s=[5, 6, 5, 6], unit=list("abcd"))
+    ranked = {"method": "individual-ranking", "unit": "unit"}
+    assert counted(frame, 2, ["x", "s"], **ranked)[0].unique_units == (4, 4)
+    assert counted(frame.with_columns(s=pl.lit(5)), 2, ["x", "s"], **ranked)[0].unique_units == (0, 4)
+    assert counted(frame.with_columns(x=pl.lit(1.0)), 2, by=["s"], unit="unit")[0].unique_units == (0, 4)
+
+
+def test_weights_that_no_other_record_has_are_counted(monkeypatch):
+    frames = [table(x=[1.0] * 3, w=[1.5, 2.5, 2.5]), table(x=[1.0] * 3, w=[1.5, 3.5, 4.5])]
+    assert counted(frames, 2, weights="w")[0].unique_weights == 2
+    assert counted(frames, 2)[0].unique_weights == 0  # no weights
+    assert counted([frame.drop("w") for frame in frames], 2, weights="w")[0].unique_weights == 0  # not released
+    monkeypatch.setattr(verification, "WEIGHTS", 1000)
+    rng = np.random.default_rng(0)
+    weights = np.r_[rng.uniform(size=5000), np.repeat(rng.uniform(size=2500), 2)]
+    frame = table(x=np.ones(10_000), w=rng.permutation(weights))
+    found = counted([frame[:6000], frame[6000:]], 2, weights="w")[0].unique_weights
+    assert found == pytest.approx(5000, rel=0.15)
+    assert found % 10 == 0  # a tenth of the weights was counted
+    assert found != 5000
 
 
 # --- what is promised beside k ---------------------------------------------------------------------------------------
@@ -233,15 +294,15 @@ def test_a_record_that_was_lost_is_missed():
 @pytest.mark.parametrize("parts", [1, 2])
 def test_missing_cells_are_spelled_in_one_way_in_all_parts(parts):
     nan, null = table(x=[np.nan] * 2, y=[1.0] * 2), table(x=[None] * 2, y=[1.0] * 2).cast(pl.Float64)
-    assert counted([nan, nan], 2, ["x", "y"])[0].uniques == 0
-    assert counted([null, null], 2, ["y", "x"])[0].uniques == 0
+    assert counted([nan, nan], 2, ["x", "y"])[0].singled_out == 0
+    assert counted([null, null], 2, ["y", "x"])[0].singled_out == 0
     frames = [nan, null] if parts == 2 else [pl.concat([nan, null])]
     with pytest.raises(
         VerificationError, match=r"^Column 'x' has missing cells that are spelled in several ways. Noth"
     ):
         counted(frames, 2, ["y", "x"])
     # Each column has a spelling of its own.
-    assert counted(nan.with_columns(y=null["x"]), 2, ["x", "y"])[0].uniques == 0
+    assert counted(nan.with_columns(y=null["x"]), 2, ["x", "y"])[0].singled_out == 0
 
 
 @pytest.mark.parametrize(("value", "code"), [("a", "?"), (1, 9), (1.0, 9)])
@@ -249,21 +310,21 @@ def test_missing_categories_are_spelled_in_one_way_too(value, code):
     """Numbers are categories where the user says so."""
     frame = table(x=[value, value, None, None, code, code])
     kinds = {"x": Nominal()}
-    assert counted(frame, 2, kinds=kinds)[0].uniques == 0
+    assert counted(frame, 2, kinds=kinds)[0].singled_out == 0
     with pytest.raises(VerificationError, match="Column 'x' has missing cells that are spelled in several ways"):
         counted(frame, 2, kinds=kinds, codes={"x": code})
 
 
 def test_a_code_for_missing_is_missing():
     frame = table(x=[-9.0, -9.0, None, None, 1.0, 1.0])
-    assert counted(frame, 2)[0].uniques == 0
+    assert counted(frame, 2)[0].singled_out == 0
     with pytest.raises(VerificationError, match="Column 'x' has missing cells that are spelled in several ways"):
         counted(frame, 2, codes={"x": -9})
-    assert counted(frame.filter(pl.col("x").is_not_null()), 2, codes={"x": -9})[0].uniques == 0
+    assert counted(frame.filter(pl.col("x").is_not_null()), 2, codes={"x": -9})[0].singled_out == 0
 
 
 def test_integers_may_look_like_missing_cells():
-    assert counted(table(x=[-1, -1, 5, 5]), 2)[0].uniques == 0
+    assert counted(table(x=[-1, -1, 5, 5]), 2)[0].singled_out == 0
 
 
 def test_zeros_are_kept_in_number():
@@ -321,6 +382,16 @@ def test_confidential_values_keep_what_is_promised():
         VerificationError, match=r"1 of (1 group|2 groups) of identical records lacks a distribution at most 0.25"
     ):
         counted(frames, 2, confidential=["ill"], models=((0, Closeness(0.25)),), rows=1)
+
+
+def test_groups_that_share_a_sensitive_value_are_counted_over_all_parts():
+    """The first group shares it whole, the second all but one of ten, the third all but two of ten."""
+    ill = [*["flu"] * 2, *["flu"] * 9, "gout", *["flu"] * 8, "gout", "cold"]
+    frame = table(x=np.repeat([1.0, 2.0, 3.0], [2, 10, 10]), ill=ill, pay=range(22))
+    for parts, rows in (([frame], 100), ([frame[::2], frame[1::2]], 100), ([frame[:5], frame[5:]], 1)):
+        found, _ = counted(parts, 2, confidential=["ill", "pay"], rows=rows)
+        assert found.homogeneous == {"ill": (1, 3), "pay": (0, 3)}
+        assert found.concentrated == {"ill": (2, 3), "pay": (0, 3)}
 
 
 def test_confidential_values_are_compared_with_those_of_all_parts():

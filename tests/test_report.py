@@ -329,7 +329,7 @@ def test_an_assessment_has_a_page(tmp_path):
     assert page.open == []
     for words in (
         "≥ 3",
-        "attribute disclosure of sector",
+        "sensitive: sector",
         "within 95\u00a0%",
         "in groups of fewer than the promised 5",
     ):
@@ -530,7 +530,8 @@ def test_the_page_tells_what_groups_share_of_confidential_columns(tmp_path):
     release, page = told(tmp_path, table, identifiers=["name", "person"], confidential=["illness", "since"])
     for name, found in release.reached.items():
         figures = f"l = {found['diversity']:.0f} (by entropy {found['entropy']:.2f}), t = {found['closeness']:.3f}"
-        assert f"attribute disclosure of {name} {figures}" in page
+        shared = r"all records share one value in \d+ of \d+ groups"
+        assert re.search(rf"sensitive: {name} {shared}, .*?{re.escape(figures)}", page)
     same = "There are groups whose records all have the same town: whoever finds one knows."
     assert same not in page
     _, page = told(tmp_path, table.with_columns(town=pl.lit("York")), keep=["name", "person"], confidential="town")

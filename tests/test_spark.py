@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import FIGURES
 
 import shoal
 from shoal.core.errors import InputError, VerificationError
@@ -101,8 +102,7 @@ def assert_same(release, expected, found=None):
         assert left.to_list() == right.to_list(), name
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.size_histogram == expected.size_histogram
-    for attribute in ("notes", "verified", "left", "uniques", "status", "reached", "warnings", "homogeneous",
-                      "dominated"):  # fmt: skip
+    for attribute in FIGURES:
         assert getattr(release, attribute) == getattr(expected, attribute), attribute
 
 

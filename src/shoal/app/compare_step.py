@@ -83,6 +83,8 @@ def _card(tab: Tab, version: Version) -> None:
     article.props["data-test"] = f"version-{number}"
     with article:
         text("h3", version.title)
+        if "verdict" in figures:  # work of earlier releases of shoal has none
+            text("p", figures["verdict"], "s-note").props("data-test=verdict")
         for warning in figures.get("warnings", []):  # work of earlier releases of shoal has none
             text("p", sentence(warning), "s-note").props("data-test=warning")
         with ui.element("dl"):
@@ -107,8 +109,8 @@ def _lines(version: Version) -> list[tuple[str, str]]:
     linked = figures["linked"]
     lines = [
         ("Information loss", f"{figures['loss']:.3f} %"),
-        ("Could be linked", "not measured" if linked is None else f"{100 * linked:.2f} %"),
-        ("Unique in the release", f"{figures['uniques']:,} of {figures['records']:,}"),
+        ("Linked", "not measured" if linked is None else f"{100 * linked:.2f} %"),
+        ("Singled out", f"{figures['uniques']:,} of {figures['records']:,}"),
         ("Groups", f"{figures['groups']:,}"),
     ]
     if figures["diversity"] is not None:

@@ -86,20 +86,13 @@ def _refuse_outdated(tab: Tab, version: Version) -> None:
 
 
 def warnings_of(version: Version) -> list[str]:
-    """Return the warnings to confirm before a release, those of the release itself first."""
+    """Return the warnings to confirm before a release, the reasons of its verdict first."""
     release = version.release
     if release is None:
         return []
-    warnings = list(map(sentence, release.warnings))
+    warnings = [sentence(reason.sentence.worded(in_labels)) for reason in release.verdict.reasons]
     if release.left:
-        names = ", ".join(map(str, release.left))
-        columns = f"{len(release.left)} columns are" if len(release.left) > 1 else "One column is"
-        warnings.append(f"{columns} released as before: {names}.")
-    if release.uniques:
-        warnings.append(
-            f"{release.uniques:,} of {release.records:,} records are unique over all that is released, the columns "
-            "that were left as they are included. Who knows these columns of somebody may find the record."
-        )
+        warnings.append(f"Unchanged columns: {', '.join(map(str, release.left))}.")
     warnings += [sentence(note.worded(in_labels)) for note in release.notes]
     if version.stopped:
         warnings.append(
@@ -120,13 +113,13 @@ def _checklist(tab: Tab, version: Version, release: shoal.Release, changed: Call
         changed()
 
     warnings = warnings_of(version)
-    first, others = warnings[: len(release.warnings)], warnings[len(release.warnings) :]
+    reasons = len(release.verdict.reasons)
+    first, others = warnings[:reasons], warnings[reasons:]
     with card("Checklist"):
-        if first:
-            text("h3", "Read this first")
+        text("h3", release.verdict.text).props("data-test=verdict")
         for warning in first:
             tick(warning, warning in confirmed, partial(confirm, warning))
-        text("h3", "What is protected").style("margin-top: 12px" if first else "")
+        text("h3", "What is protected").style("margin-top: 12px")
         text("p", sentence(release.verified)).style("margin: 4px 0").props("data-test=verified")
         hint("Counted again in the masked table itself. It holds for the columns that are named, and for no other.")
         text("h3", "What you should know").style("margin-top: 12px")

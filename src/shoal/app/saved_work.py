@@ -130,7 +130,7 @@ def _read_version(work: Work, plain: Mapping[str, Any]) -> Version:
     for name, kind in FIGURES.items():
         _require(isinstance(figures[name], kind))
     _require((figures["diversity"] is None) == (figures["closeness"] is None))
-    _require(all(isinstance(warning, str) for warning in figures.get("warnings", [])))
+    _require(all(isinstance(line, str) for line in [figures.get("verdict", ""), *figures.get("warnings", [])]))
     _require(isinstance(plain["number"], int) and all(isinstance(x, Real) for x in figures["column_loss"].values()))
     return Version(plain["number"], from_plain(work, plain["settings"]), figures, stopped=bool(plain["stopped"]))
 

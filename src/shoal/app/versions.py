@@ -100,13 +100,14 @@ def figures_of(release: shoal.Release, seconds: float) -> dict[str, Any]:
         "groups": release.groups,
         "loss": release.loss,
         "column_loss": {str(name): loss for name, loss in release.column_loss.items()},
-        "uniques": release.uniques,
+        "uniques": release.singled_out,
         "linked": None,
         "diversity": min((promise["diversity"] for promise in reached), default=None),
         "closeness": max((promise["closeness"] for promise in reached), default=None),
         "seconds": seconds,
         "verified": release.verified,
-        "warnings": list(release.warnings),
+        "verdict": release.verdict.text,
+        "warnings": [reason.sentence for reason in release.verdict.reasons if reason.level == "stop"],
     }
 
 
@@ -130,15 +131,17 @@ def _assess(original: Any, release: shoal.Release) -> Any:
         k=release.k,
         by=parameters["by"],
         confidential=parameters["confidential"],
+        weights=parameters["weights"],
+        unit=parameters["unit"],
         kept=release.kept,
         shuffled=False,
     )
 
 
 def _linked(assessment: Any) -> float | None:
-    """Return the share of records that an intruder links, or that chance does, whichever is more."""
+    """Return the share of records that an intruder links."""
     linkage = assessment.risk.linkage
-    return None if linkage is None else max(linkage.share, linkage.chance)
+    return None if linkage is None else linkage.share
 
 
 class Preview(NamedTuple):

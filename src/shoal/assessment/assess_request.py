@@ -51,7 +51,7 @@ class AssessRequest:
         the masking.""",
     )
     confidential: Sequence[Name] | Name | None = shared(
-        MaskRequest, "confidential", help="Sensitive columns, released unchanged."
+        MaskRequest, "confidential", help="Sensitive columns, released unchanged, which outsiders do not know."
     )
     model: Sequence[str] | str | None = described(
         None,
@@ -89,11 +89,16 @@ class AssessRequest:
     )
     weights: Name | None = described(
         None,
-        f"""Column of record weights of the original: how many people a record represents, for {_users("weights")}.""",
+        f"""Weight column: how many people a record represents, for {_users("weights")}. Outsiders do not know it.""",
         "--weights",
         panel=COLUMNS,
     )
-    unit: Name | None = shared(MaskRequest, "unit", help=f"Unit column, such as a household, for {_users('unit')}.")
+    unit: Name | None = shared(
+        MaskRequest,
+        "unit",
+        help=f"""Unit column, such as a household: units are counted that are unique by all their records. Outsiders do
+        not know it. Also for {_users("unit")}.""",
+    )
     kept: Sequence[int] | Ints | None = described(
         None,
         """The labels file of the masking, if it left out records of the original or shuffled them.""",

@@ -14,7 +14,7 @@ from shoal.assessment.regressions import Coefficient
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import LEVELS, Utility
 from shoal.core.display import aligned, for_people, html_table, write_report
-from shoal.core.messages import count, visible
+from shoal.core.messages import count, summary_lines, visible
 from shoal.tables.columns import Name
 
 __all__ = ["FREQUENCIES", "Assessment", "frequency_rows", "percent", "plain"]
@@ -39,8 +39,6 @@ class Assessment:
         What a reader must know, in sentences.
     by
         The strata.
-    uniques
-        The masked records that are unique over all columns of their table, those that were not masked included.
     """
 
     records: int
@@ -48,7 +46,19 @@ class Assessment:
     risk: Risk
     notes: tuple[str, ...] = ()
     by: tuple[Name, ...] = ()
-    uniques: int = 0
+
+    @property
+    def singled_out(self) -> int:
+        """The number of masked records that are unique by what an outsider can know.
+
+        That is masked columns, strata and unchanged columns, without sensitive columns, weights and units.
+        """
+        return round(self.risk.uniqueness.after * self.records)
+
+    @property
+    def uniques(self) -> int:
+        """The same as `singled_out`."""
+        return self.singled_out
 
     @property
     def verified(self) -> str:
@@ -101,6 +111,11 @@ class Assessment:
         tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
         return tables
 
+    def _head(self) -> list[tuple[str, str]]:
+        """Return the lines that come first."""
+        alone = f"{self.singled_out:,} of {count(self.records, 'record')} by what an outsider can know"
+        return [("counted", self.verified), ("singled out", alone)]
+
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the assessment as one self-contained HTML page that holds no value of a single record.
 
@@ -109,9 +124,7 @@ class Assessment:
         return write_report("pages:assessment_page", path, self)
 
     def __str__(self) -> str:
-        unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
-        counted = visible(self.verified)
-        parts = [f"{count(self.records, 'record')}\n{'counted':<17} {counted}\n{'unique records':<17} {unique}"]
+        parts = [f"{count(self.records, 'record')}\n{summary_lines(self._head())}"]
         parts += [f"\n{title}\n{aligned([head, *rows], numeric=False)}" for title, head, rows in self.tables()]
         sentences = [f"{finding.name}: {finding.means} {finding.limits}" for finding in self.risk]
         parts.append("\nWhat the measures of risk mean, and do not mean\n" + "\n".join(sentences))
@@ -122,8 +135,7 @@ class Assessment:
     def _repr_html_(self) -> str:
         from html import escape
 
-        unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
-        parts = [html_table([("counted", self.verified), ("unique records", unique)])]
+        parts = [html_table(self._head())]
         parts += [html_table(rows, head, title) for title, head, rows in self.tables()]
         meanings = "".join(
             f"<li><b>{escape(finding.name)}</b>: {escape(finding.means)} {escape(finding.limits)}</li>"

@@ -38,7 +38,7 @@ class CodedRecords:
     names: tuple[Name, ...]
     X: Floats
     embedding: Embedding
-    alike: Ints | None = None  # the same for records that are identical before masking, strata included
+    alike: Ints | None = None  # the same for records that an outsider cannot tell apart before masking
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
     weights: Floats | None = None  # of the records, if the means of their groups are weighted
@@ -85,7 +85,8 @@ def read_pair(
 ) -> tuple[CodedRecords, Floats]:
     """Return the numbers of a table, and those of the same records released: categories have the codes of the first.
 
-    If masking has `blanked` cells, these are missing in both. `by` are the strata.
+    If masking has `blanked` cells, these are missing in both. `by` names strata and other unchanged columns that an
+    outsider can know.
     """
     records = MemoryRecords(before)
     columns = find_scales(records, choose_masked(request, records.schema))
@@ -130,7 +131,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
     column = parameters["weights"] if release.weights is None else None
     numbers = [*release.columns, *([] if column is None else [column])]
     table = open_data(original, numbers=numbers, **{name: parameters[name] for name in CSV})
-    if {*numbers, *parameters["by"]} <= set(table.names) and release.kept.max() < table.rows:
+    if {*numbers, *release.outsider} <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
             **{name: parameters[name] for name in ("k", "distance", "importance", "missing_codes")},
             columns=release.columns,
@@ -139,7 +140,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
         before = table.take(release.kept).coded(request.codes)
         after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
-            pair = read_pair(before, after, request, by=parameters["by"], blanked=release.blanked > 0)
+            pair = read_pair(before, after, request, by=release.beside, blanked=release.blanked > 0)
         except InputError:  # a column of another kind, or other categories
             pair = None
         if pair is not None and _fits(release, *pair):

@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from shoal.core.measures import group_sizes
+from shoal.core.messages import count
 from shoal.core.types import Bools, Floats, Ints
+from shoal.masking.confidential import count_alike
 from shoal.tables.columns import Name
 
 __all__ = ["RECURSIVE", "Attribute", "attribute"]
@@ -36,6 +38,8 @@ class Attribute:
         categories, distances in rank between numbers.
     disclosed
         The share of records whose group has one value only.
+    groups, homogeneous, concentrated
+        The number of groups, and of those in which all records, or at least 90 % of them, share one value.
     """
 
     column: Name
@@ -44,6 +48,9 @@ class Attribute:
     recursive_diversity: int
     closeness: float
     disclosed: float
+    groups: int
+    homogeneous: int
+    concentrated: int
 
     means: ClassVar[str] = (
         "Whoever finds someone's group, without knowing the record, learns the value if all of the group share it; the "
@@ -56,14 +63,15 @@ class Attribute:
     @property
     def name(self) -> str:
         """The name of the measure."""
-        return f"attribute disclosure of {self.column}"
+        return f"sensitive: {self.column}"
 
     @property
     def figure(self) -> str:
         """The result in words."""
         return (
-            f"l = {self.diversity} (by entropy {self.entropy_diversity:.2f}), t = {self.closeness:.3f}; "
-            f"recursively l = {self.recursive_diversity} with c = {RECURSIVE:g}; "
+            f"all records share one value in {self.homogeneous:,} of {count(self.groups, 'group')}, at least 90 % in "
+            f"{self.concentrated:,}; l = {self.diversity} (by entropy {self.entropy_diversity:.2f}), "
+            f"t = {self.closeness:.3f}; recursively l = {self.recursive_diversity} with c = {RECURSIVE:g}; "
             f"{100 * self.disclosed:.1f} % of records in groups that share one value"
         )
 
@@ -75,8 +83,9 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
 
     Examples
     --------
-    >>> attribute("illness", np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), numeric=False).figure
-    'l = 1 (by entropy 1.00), t = 0.250; recursively l = 1 with c = 3; 50.0 % of records in groups that share one value'
+    >>> found = attribute("illness", np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), numeric=False)
+    >>> found.diversity, found.closeness, found.disclosed, found.homogeneous, found.groups
+    (1, 0.25, 0.5, 1, 2)
     """
     order = np.lexsort((codes, groups))
     group, code = groups[order], codes[order]
@@ -87,6 +96,7 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
     sizes = group_sizes(groups)
     shares = counts / sizes[group]
     distinct = group_sizes(group)
+    homogeneous, concentrated = count_alike(codes, groups)
     entropy = np.bincount(group, -shares * np.log(shares))
     overall = np.bincount(codes) / len(codes)
     distance = _ordered_distance if numeric else _equal_distance
@@ -97,6 +107,9 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
         recursive_diversity=int(_recursive(group, counts, sizes, RECURSIVE).min()),
         closeness=float(distance(group, code, shares, overall).max()),
         disclosed=float(sizes[distinct == 1].sum() / len(codes)),
+        groups=len(sizes),
+        homogeneous=homogeneous,
+        concentrated=concentrated,
     )
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from shoal.core.measures import group_sizes, scaling
-from shoal.core.types import Floats, Ints
+from shoal.core.types import Bools, Floats, Ints
 from shoal.kinds.kind import Embedding
 from shoal.masking.group import cells_of as split_cells
 from shoal.masking.verification import identical_records
@@ -18,12 +18,15 @@ __all__ = ["Linkage", "cells_of", "linkage", "wilson"]
 # Up to so many records are linked each one; of a larger table, a random sample.
 LINKED_RECORDS = 20_000
 LINKED_SAMPLE = 10_000
+FEW = 16  # records that are compared one by one
 WORTH_THREADS = 1000  # questions; to start threads for fewer takes longer than to answer them
 
 
 @dataclass(frozen=True)
 class Linkage:
-    """Record linkage by distance: each released record is linked to the nearest original.
+    """Record linkage: each released record is linked to the nearest original.
+
+    An intruder knows the unchanged columns (not the sensitive ones) and links within equal values of them.
 
     Parameters
     ----------
@@ -42,14 +45,14 @@ class Linkage:
     records: int
     interval: tuple[float, float] | None = None
 
-    name: ClassVar[str] = "record linkage by distance"
+    name: ClassVar[str] = "linked"
     means: ClassVar[str] = (
-        "Someone who holds the original values and links every released record to the nearest of them is right this "
-        "often; blind choice within a group is right as often as its chance says."
+        "Someone who holds the original values of masked and unchanged columns and links every released record to the "
+        "nearest of them is right this often; blind choice within a group is right as often as its chance says."
     )
     limits: ClassVar[str] = (
-        "It does not cover an intruder who knows more than the masked columns, and it does not say that the others "
-        "cannot be found in another way."
+        "It does not cover an intruder who knows sensitive columns, weights or units, and it does not say that the "
+        "others cannot be found in another way."
     )
 
     @property
@@ -65,7 +68,7 @@ class Linkage:
 def cells_of(X: Floats, strata: Ints) -> list[tuple[Ints, Ints]]:
     """Split the records by stratum and by the columns they miss: (records, columns present) of each part.
 
-    An intruder sees both, and links within them.
+    An intruder sees both, and links within them. Unchanged columns that an intruder knows are strata too.
 
     Examples
     --------
@@ -111,7 +114,11 @@ def linkage(
         sampled[np.random.default_rng(seed).choice(n, sample, replace=False)] = True
     Z, W = placed or place(X, Y, embedding)
     right = 0.0
+    for rows in _by_size([rows for rows, _ in cells if len(rows) <= FEW]):
+        right += _linked_among_few(Z, W, rows, sampled)
     for rows, _ in cells:
+        if len(rows) <= FEW:
+            continue
         linked = rows[sampled[rows]]
         if not len(linked):
             continue
@@ -133,6 +140,23 @@ def linkage(
     share = right / sample
     chance = float((1 / group_sizes(groups)[groups[sampled]]).mean())
     return Linkage(share, chance, sample, wilson(share, sample) if sample < n else None)
+
+
+def _by_size(cells: list[Ints]) -> list[Ints]:
+    """Stack cells with equally many records, one row per cell."""
+    sizes = np.array([len(rows) for rows in cells])
+    return [np.stack([cells[i] for i in np.flatnonzero(sizes == size)]) for size in np.unique(sizes)]
+
+
+def _linked_among_few(Z: Floats, W: Floats, cells: Ints, sampled: Bools) -> float:
+    """Return how many sampled records of small cells are linked to their original; one that ties counts by its part."""
+    cell, column = np.nonzero(sampled[cells])
+    records, candidates = cells[cell, column], cells[cell]
+    # A column that a cell misses is far from nothing.
+    squares = np.nan_to_num(np.square(Z[candidates] - W[records][:, None]))
+    distances = np.sqrt(squares.sum(axis=2))
+    near = distances <= distances.min(axis=1, keepdims=True) * (1 + 1e-9) + 1e-12
+    return float((near[np.arange(len(cell)), column] / near.sum(axis=1)).sum())
 
 
 def place(X: Floats, Y: Floats, embedding: Embedding | None) -> tuple[Floats, Floats]:

@@ -17,9 +17,9 @@ from shoal.assessment.frequencies import table_change
 from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
 from shoal.assessment.measure_registry import ALL, MEASURES, TablePair, choose_measures, take_measures
-from shoal.assessment.record_pairs import check_cells, check_nearness, check_order, match_patterns
+from shoal.assessment.record_pairs import check_cells, check_nearness, check_order, is_unchanged, match_patterns
 from shoal.assessment.regressions import fit_model
-from shoal.assessment.risk import Risk, anonymity, uniqueness
+from shoal.assessment.risk import Risk, UnitUniqueness, anonymity, uniqueness
 from shoal.assessment.statistics import order_columns
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
@@ -29,7 +29,9 @@ from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.kind_registry import read_kinds
 from shoal.masking.request import MaskRequest
+from shoal.masking.steps import unit_words
 from shoal.masking.verification import count_unique, identical_records, row_hashes
+from shoal.promises.distinct_units import fingerprints
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 from shoal.tables.table import Table, check_name, number_rows, stratum_codes
@@ -82,7 +84,14 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     sure, notes = (True, [UNPAIRED]) if shuffled else check_order(before, after, names, strata_names, kinds)
     kinds = {name: kind for name, kind in kinds.items() if name not in strata_names}
     masking = MaskRequest(k=2, columns=names, kinds=kinds, missing_codes=codes)
-    numbers, Y = _read(before, after, masking, strata_names, blanked=not shuffled)
+    for role, name in (("weights", request.weights), ("unit", request.unit)):
+        if name is not None:
+            check_name(name, before.names, role)
+    unknown = {*names, *strata_names, *secrets, request.weights, request.unit}
+    unchanged = [name for name in before.names if name in after.names and name not in unknown]
+    if not shuffled:
+        unchanged = [name for name in unchanged if is_unchanged(before, after, name)]
+    numbers, Y = _read(before, after, masking, [*strata_names, *unchanged], blanked=not shuffled)
     notes += [*numbers.scale_notes(), *_blank_notes(numbers)]
     if shuffled:
         one, two = match_patterns(numbers.X, Y)
@@ -93,25 +102,26 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         if shuffled is None:
             check_nearness(numbers, Y)
     measures = choose_measures(
-        request.measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0,
-        keys=request.keys, weights=request.weights, unit=request.unit,
-    )  # fmt: skip
+        request.measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0, keys=request.keys
+    )
     notes += _unmeasured_notes(request.measures, measures)
     strata = stratum_codes(after, strata_names)
     # Cells as they are written: two codes for missing can be told apart.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
+    known = number_rows(after.cells([*strata_names, *unchanged]))[0] if unchanged else strata
     assessment = assess_arrays(
         numbers,
         Y,
         strata,
         groups=groups,
+        known=known,
         k=request.k,
         confidential=[(name, *secret_codes(after, name)) for name in secrets],
         paired=not shuffled,
         seed=seed,
     )
     coded = after.coded(codes)
-    risk: dict[str, Any] = {}
+    risk: dict[str, Any] = {"units": _units(after, request.unit, [*names, *strata_names, *unchanged])}
     on_request: dict[str, Any] = {
         "model": tuple(fitted for text in as_names(request.model) for fitted in fit_model(text, before, coded)),
         "tables": tuple(table_change(before, coded, as_names(crossed)) for crossed in as_names(request.tables)),
@@ -120,7 +130,8 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         keys = [*names, *strata_names] if request.keys is None else as_names(request.keys)
         people = _people(before, request.weights, request.unit)
         tables = TablePair(numbers, Y, strata, groups, tuple(keys), _key_codes(keys, before, coded), *people, seed)
-        risk, eigenvalues = take_measures(measures, tables)
+        risks, eigenvalues = take_measures(measures, tables)
+        risk |= risks
         on_request |= eigenvalues
     return replace(
         assessment,
@@ -128,7 +139,6 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         risk=replace(assessment.risk, **risk),
         notes=tuple(notes),
         by=tuple(strata_names),
-        uniques=count_unique(row_hashes(after.cells(after.names))),
     )
 
 
@@ -138,6 +148,7 @@ def assess_arrays(
     strata: Ints,
     *,
     groups: Ints | None = None,
+    known: Ints | None = None,
     k: int | None = None,
     confidential: Sequence[tuple[Name, Ints, bool]] = (),
     paired: bool = True,
@@ -146,12 +157,15 @@ def assess_arrays(
     """Do what `assess` does on prepared arrays.
 
     `before` and Y are the records as `read_pair` returns them, and the same records row by row if `paired`. Identical
-    released records of a stratum have the same number in `groups`, by default found in Y. `confidential` has a name,
-    codes and whether the codes have an order per column. The seed decides samples.
+    released records of a stratum have the same number in `groups`, by default found in Y; records with equal strata and
+    unchanged columns have the same number in `known`, by default the strata. `confidential` has a name, codes and
+    whether the codes have an order per column. The seed decides samples.
     """
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups
-    alike = identical_records(X, strata) if before.alike is None else before.alike
+    known = strata if known is None else known
+    known_groups = identical_records([groups, known])
+    alike = identical_records(X, known) if before.alike is None else before.alike
     placed = before.coordinates, before.place(Y)
     ordered = order_columns(X[:, embedding.numbers], Y[:, embedding.numbers])
     measured = utility(
@@ -161,8 +175,10 @@ def assess_arrays(
         measured = measured.with_losses(*before.loss(Y))
     risk = Risk(
         anonymity=anonymity(groups, k),
-        uniqueness=uniqueness(alike, groups),
-        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, placed=placed, seed=seed) if paired else None,
+        uniqueness=uniqueness(alike, known_groups),
+        linkage=linkage(X, Y, known_groups, cells_of(X, known), embedding, placed=placed, seed=seed)
+        if paired
+        else None,
         intervals=intervals(ordered) if paired and ordered else None,
         attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
     )
@@ -276,6 +292,14 @@ def _unmeasured_notes(request: Sequence[str] | str | None, measures: Sequence[st
     return [f"not measured, for want of pairs of records or of numbers: {', '.join(omitted)}"] if omitted else []
 
 
+def _units(after: Table, unit: Name | None, outsider: Sequence[Name]) -> UnitUniqueness | None:
+    """Count the units of the masked table that no other equals in all their records; None without a unit column."""
+    if unit is None or unit not in after.names:
+        return None
+    words = fingerprints(unit_words(after, unit), row_hashes(after.cells(outsider)))
+    return UnitUniqueness(count_unique(words), len(words), unit)
+
+
 def _key_codes(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Ints]:
     """Return the codes of the keys in both tables."""
     if not names:
@@ -289,9 +313,6 @@ def _key_codes(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints
 
 def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Floats | None, Ints | None]:
     """Return how many people each record represents, and the number of its unit; None if no column is named."""
-    for role, name in (("weights", weights), ("unit", unit)):
-        if name is not None:
-            check_name(name, before.names, role)
     people = None if weights is None else before[weights].numbers().values
     wrong = np.empty(0) if people is None else people[~(people > 0) | np.isinf(people)]
     if len(wrong):

@@ -23,7 +23,7 @@ from shoal.kinds.nominal import Nominal
 from shoal.tables.columns import Name
 from shoal.tables.table import Table
 
-__all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "match_patterns"]
+__all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "is_unchanged", "match_patterns"]
 
 FEWEST = 50  # records of which an order can be told from a random one
 DEVIATIONS = 3  # that are no accident
@@ -63,6 +63,11 @@ def check_order(
                 f"{WAYS_OUT}."
             )
     return bool(untouched) and len(old.unique()) > 1, notes
+
+
+def is_unchanged(before: Table, after: Table, name: Name) -> bool:
+    """Return whether all cells of a column are the same in both tables."""
+    return not _differ(before.keys([name])["0"], after.keys([name])["0"]).any()
 
 
 def _are_renamed(old: pl.Series, new: pl.Series) -> bool:

@@ -7,7 +7,7 @@ what it does not mean, because a figure of risk is easily taken for a promise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from shoal.assessment.disclosure import Attribute
@@ -18,14 +18,15 @@ from shoal.assessment.population import PopulationRisk
 from shoal.assessment.robust import RobustIntervals
 from shoal.assessment.special_uniques import SpecialUniques
 from shoal.core.measures import group_sizes
-from shoal.core.messages import count
-from shoal.core.types import Ints
+from shoal.core.messages import agreeing, count
+from shoal.core.types import Ints, Name
 
 __all__ = [
     "Anonymity",
     "Finding",
     "Risk",
     "Uniqueness",
+    "UnitUniqueness",
     "anonymity",
     "uniqueness",
 ]
@@ -72,7 +73,9 @@ class Anonymity:
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """Records that no other equals in the masked columns (and strata).
+    """Records that no other equals in what an outsider can know: masked columns, strata and unchanged columns.
+
+    Sensitive columns, weights and units do not count.
 
     Parameters
     ----------
@@ -83,14 +86,46 @@ class Uniqueness:
     before: float
     after: float
 
-    name: ClassVar[str] = "unique records"
-    means: ClassVar[str] = "So many records could be told from all others by the masked columns, before and after."
-    limits: ClassVar[str] = "It does not count records that other, unmasked columns make unique."
+    name: ClassVar[str] = "singled out"
+    means: ClassVar[str] = (
+        "So many records are unique by what an outsider can know (masked columns, strata, unchanged columns), before "
+        "and after."
+    )
+    limits: ClassVar[str] = "It does not count records that sensitive columns, weights or units make unique."
 
     @property
     def figure(self) -> str:
         """The result in words."""
         return f"{100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
+
+
+@dataclass(frozen=True)
+class UnitUniqueness:
+    """Units (persons, households, firms) that no other equals in all their masked records together.
+
+    Parameters
+    ----------
+    units
+        The number of unique units.
+    of
+        The number of units.
+    column
+        The unit column.
+    """
+
+    units: int
+    of: int
+    column: Name
+
+    name: ClassVar[str] = "units"
+    means: ClassVar[str] = "Whoever knows all records of so many units, but no sensitive column, can single them out."
+    limits: ClassVar[str] = "It does not count units that some of their records make unique together with other facts."
+
+    @property
+    def figure(self) -> str:
+        """The result in words."""
+        are = agreeing(self.units, "is", "are")
+        return f"{self.units:,} of {self.of:,} ({self.column}) {are} unique by all their records together"
 
 
 class Finding(Protocol):
@@ -119,6 +154,8 @@ class Risk:
 
     anonymity: Anonymity
     uniqueness: Uniqueness
+    # None where the masked table has no unit column.
+    units: UnitUniqueness | None = field(default=None, kw_only=True)
     linkage: Linkage | None  # None where records are not beside their originals
     intervals: Intervals | None  # so too, and of numbers only
     attributes: tuple[Attribute, ...] = ()
@@ -132,8 +169,8 @@ class Risk:
 
     def __iter__(self) -> Iterator[Finding]:
         findings = (
-            self.anonymity, self.uniqueness, self.linkage, self.one_to_one, self.intervals, self.record_intervals,
-            self.robust_intervals, self.population_risk, self.special_uniques, *self.others,
+            self.anonymity, self.uniqueness, self.units, self.linkage, self.one_to_one, self.intervals,
+            self.record_intervals, self.robust_intervals, self.population_risk, self.special_uniques, *self.others,
             *self.attributes,
         )  # fmt: skip
         return (finding for finding in findings if finding is not None)

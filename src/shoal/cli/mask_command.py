@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.terminal import flags_of, say_rows, typed, values_of, was_said, with_parameters
+from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
 from shoal.core.messages import without_passwords, worded_rows
 from shoal.core.parameters import LARGE, METHOD, OUTPUT
@@ -203,4 +203,5 @@ def print_release(release: Release, places: Mapping[str, str], *, verbose: bool)
     rows = [(name, text) for name, text in rows if name != "note" or not was_said(text)]
     if verbose:
         rows.append(("seconds", ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())))
-    say_rows([*rows, *places.items()])
+    say_verdict(release.verdict, rows[0])
+    say_rows([*rows[1:], *places.items()])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import MISSING, Field
 from inspect import Parameter, signature
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
@@ -22,6 +22,9 @@ from shoal.core.messages import Reference, summary_lines, visible
 from shoal.core.parameters import COLUMNS, PANELS, parameters_of
 from shoal.kinds.kind_registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
+
+if TYPE_CHECKING:
+    from shoal.masking.verdict import Verdict
 
 __all__ = [
     "flags_of",
@@ -34,6 +37,7 @@ __all__ = [
     "say_pair",
     "say_refusal",
     "say_rows",
+    "say_verdict",
     "say_warning",
     "typed",
     "values_of",
@@ -43,6 +47,7 @@ __all__ = [
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Texts = list[str] | None
+COLOURS = {"stop": typer.colors.RED, "look": typer.colors.YELLOW, "fine": typer.colors.GREEN}  # of verdicts
 NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
 _warnings: ContextVar[list[str]] = ContextVar("warnings that the command has printed")
@@ -229,6 +234,11 @@ def say(text: str, *, bold: bool = False) -> None:
 def say_rows(rows: Iterable[tuple[str, object]]) -> None:
     """Print a summary, one line per row of a name and a value."""
     typer.echo(summary_lines(rows))
+
+
+def say_verdict(verdict: Verdict, row: tuple[str, object]) -> None:
+    """Print the first line of a summary in the colour of the verdict."""
+    typer.secho(summary_lines([row]), fg=COLOURS[verdict.level], bold=True)
 
 
 def say_pair(name: str, value: object) -> None:

@@ -107,12 +107,23 @@ def _request_of(release: Release) -> MaskRequest:
 def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: float) -> Trial:
     """Return the release itself as a trial: its losses, and the risk of its released values."""
     numbers, released = read_original(release, original)
-    strata = stratum_codes(open_table(release.data), release.parameters["by"] or ())
     zero = numbers.X[:, [release.columns.index(name) for name in release.parameters["zeros"]]] == 0
+    table, by = open_table(release.data), release.parameters["by"]
+    strata, unchanged = (
+        stratum_codes(table, names) for names in (by, [name for name in release.beside if name not in by])
+    )
     cell = identical_records([*np.isnan(numbers.X).T, *zero.T], strata)
     groups = identical_records(released, strata)
     return as_trial(
-        request, numbers, released, groups, cell, loss=release.loss, group_loss=release.group_loss, seconds=seconds
+        request,
+        numbers,
+        released,
+        groups,
+        cell,
+        unchanged,
+        loss=release.loss,
+        group_loss=release.group_loss,
+        seconds=seconds,
     )
 
 

@@ -28,6 +28,7 @@ from shoal.masking.verification import check_sizes, identical_records
 from shoal.promises.dominance import is_published, may_be_published, published_loss
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
 from shoal.tables.columns import Name
+from shoal.tables.table import number_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,7 +56,8 @@ class Trial:
     method: str
     k: int
     loss: float  # information loss 100·SSE/SST of the released values
-    linked: float  # the share of records whose nearest original is their own (`shoal.assessment.linkage`)
+    # The share of records whose nearest original is their own, by what an outsider can know (`assessment.linkage`).
+    linked: float
     chance: float  # the share that blind choice within groups would link
     groups: int  # groups of identical records
     seconds: float  # of the partition
@@ -111,11 +113,14 @@ class Attempt(NamedTuple):
         if plan.promise.models:
             codes = confidential_codes(arrays, plan.own[0].confidential)["confidential"]
             worst(codes, identical, plan.promise)
+        columns = plan.columns
+        beside = [name for name in columns.outsider if name not in (*columns.masked, *columns.by)]
+        unchanged = number_rows(self.records.originals(beside))[0] if beside else np.zeros(len(cell), dtype=np.int64)
         total = losses(self.groups.buckets, plan.omissions)
         # Compiling happens once per installation and is not the time of a run.
         seconds = plan.timings["partition"] - plan.timings.get("compile", 0.0)
         return as_trial(
-            request, CodedRecords.of(self.records, plan), released, identical, cell,
+            request, CodedRecords.of(self.records, plan), released, identical, cell, unchanged,
             loss=total.loss, group_loss=total.group_loss, seconds=seconds,
         )  # fmt: skip
 
@@ -152,14 +157,20 @@ def as_trial(
     released: Floats,
     groups: Ints,
     cell: Ints,
+    unchanged: Ints,
     *,
     loss: float,
     group_loss: float,
     seconds: float,
 ) -> Trial:
-    """Return a trial with the risk of its released values; `groups` numbers identical records."""
+    """Return a trial with the risk of its released values.
+
+    `groups` numbers identical records, `cell` those of a stratum that miss the same values, `unchanged` those with
+    equal values in all other columns that an outsider can know.
+    """
     placed = before.coordinates, before.place(released)
-    linked = linkage(before.X, released, groups, cells_of(before.X, cell), placed=placed)
+    known_groups, known_cell = (identical_records([codes, unchanged]) for codes in (groups, cell))
+    linked = linkage(before.X, released, known_groups, cells_of(before.X, known_cell), placed=placed)
     return Trial(
         method=request.entry.name,
         k=request.k,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.progress import Title
@@ -111,6 +112,10 @@ class Records(Protocol):
 
         With an output the table is written for it.
         """
+
+    def originals(self, names: Sequence[Name]) -> pl.DataFrame | None:
+        """Return the given values of the released records, named by their place; None if they are not in memory."""
+        return None
 
     def labels(self) -> Ints | None:
         """Return the group of each record, numbered as they appear; None if the labels stay where the records are."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
-__all__ = ["ABSENT", "Words", "bucket_of_words", "hash_words", "number_bits", "number_words", "words_of"]
+__all__ = ["ABSENT", "MIX", "Words", "bucket_of_words", "hash_words", "number_bits", "number_words", "words_of"]
 
 Words = NDArray[np.uint64]
 ABSENT = np.uint64(0xFFF8000000000001)  # of a cell that is null: a NaN that no number becomes

@@ -35,7 +35,7 @@ __all__ = [
     "Chosen",
     "Promise",
     "Values",
-    "count_homogeneous",
+    "count_alike",
     "number_values",
     "reached_by_column",
     "read_values",
@@ -43,6 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies
+MOST = 90  # percent of the records of a group: a value that so many share is as good as disclosed
 # What is told of every confidential column, whatever is asked.
 MEASURES: dict[str, GroupPromise] = {
     "diversity": Diversity(2),
@@ -183,20 +184,23 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
     return reached
 
 
-def count_homogeneous(codes: Ints, groups: Ints) -> list[int]:
-    """Count per column the groups whose records all have one value.
+def count_alike(codes: Ints, groups: Ints) -> tuple[int, int]:
+    """Count the groups whose records all share one code of a column, and those in which at least 90 % do.
 
     Examples
     --------
-    >>> count_homogeneous(np.array([[0, 5], [0, 6], [1, 7], [2, 7]]), np.array([0, 0, 1, 1]))
-    [1, 1]
+    >>> count_alike(np.array([5, *[6] * 9, 7, 7, 7, 8]), np.repeat([0, 1, 2], [10, 2, 2]))
+    (1, 2)
     """
-    one = np.empty((int(groups.max(initial=-1)) + 1, codes.shape[1]), dtype=codes.dtype)
-    one[groups] = codes  # of each group, any of its records
-    varied = np.zeros(one.shape, dtype=np.bool_)
-    for place, differ in enumerate((codes != one[groups]).T):
-        varied[groups[differ], place] = True
-    return [int(count) for count in np.count_nonzero(~varied, axis=0)]
+    order = np.lexsort((codes, groups))
+    group, code = groups[order], codes[order]
+    first = np.ones(len(group), dtype=np.bool_)
+    first[1:] = (group[1:] != group[:-1]) | (code[1:] != code[:-1])
+    starts = np.flatnonzero(first)
+    shared = np.zeros(int(groups.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(shared, group[starts], np.diff(starts, append=len(group)))
+    sizes = np.bincount(groups)
+    return int(np.count_nonzero(shared == sizes)), int(np.count_nonzero(100 * shared >= MOST * sizes))
 
 
 def _measured(promise: Promise) -> list[tuple[int, GroupPromise]]:

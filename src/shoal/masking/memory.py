@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.core.measures import canonical_labels
 from shoal.core.memory_limits import peak_memory
@@ -108,6 +109,10 @@ class MemoryRecords:
     def kept(self) -> Ints:
         """Return the row numbers of the given table that are released."""
         return self._answers.get(KEPT, np.arange(self._table.rows))
+
+    def originals(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return the given values of the released records."""
+        return self._table.keys(names)[self.kept()]
 
     def original(self) -> Arrays:
         """Return the numbers of the given table."""

@@ -1,4 +1,4 @@
-"""What masking returns: the data, how they were grouped, what it cost, and what a reader must know."""
+"""A release: the masked table, its groups, losses and risks, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from shoal.core.display import html_table, write_report
-from shoal.core.messages import Message, count, count_holders, summary_lines
+from shoal.core.messages import Message, agreeing, count, count_holders, listed, summary_lines
 from shoal.core.types import Floats, Ints
-from shoal.promises.dominance import PERCENT, may_be_published, published_loss, withheld_columns
+from shoal.masking.verdict import Verdict, judge
+from shoal.promises.dominance import may_be_published, published_loss, withheld_columns
 from shoal.promises.promise_registry import PROMISES, describe_promises
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.comparison.trials import Comparison
 
-__all__ = ["GroupCount", "Release"]
+__all__ = ["GroupCount", "Release", "UnitCount"]
 
-LISTED = 8  # columns of a warning
 MEASURED = ("diversity", "entropy", "recursive", "closeness")  # what has a place of its own in the summary
 
 
@@ -31,6 +31,13 @@ class GroupCount(NamedTuple):
     """A number of groups, and the number of groups that were looked at."""
 
     groups: int
+    of: int
+
+
+class UnitCount(NamedTuple):
+    """A number of units (persons, households, firms), and the number of all units."""
+
+    units: int
     of: int
 
 
@@ -74,18 +81,33 @@ class Release:
     dropped
         The columns of the given table that are not released, each with the reason.
     left
-        The columns that are released as they were: neither masked nor strata.
-    uniques
-        The records that are unique over all that is released, the columns that were left included.
+        The unchanged columns: neither masked nor strata.
+    outsider
+        The columns that an outsider can know: masked columns, strata and unchanged columns, without sensitive columns,
+        the weight column and the unit column.
+    singled_out
+        The number of records that are unique over the columns that an outsider can know (`outsider`), counted in the
+        released table.
+    unique_units
+        The number of units that no other unit equals in all its records together, over the same columns; None if the
+        release has no unit column. Records of a unit can be tied together by that column only.
+    unique_weights
+        The number of records whose weight no other record has, if the weight column is released; of tables with more
+        than a million records, an estimate from a sample of the weights.
+    identifying
+        The released columns that look like identifiers, those in ``keep`` included, and why.
+    revealing
+        The unchanged columns that reveal a masked column, and that column: their original values correspond one to
+        one, and values repeat or have the same or the opposite order. Looked for in tables in memory only.
     unit_records
         No unit has more records than this; 1 without units.
     reached
         Of each confidential column what every group reaches: the least number of values (``"diversity"``), the least l
         by entropy (``"entropy"``), the greatest distance from the table (``"closeness"``), and if that was asked for
         the greatest ratio of recursive diversity (``"recursive"``).
-    homogeneous
-        Per confidential column, the groups of identical released records that all have the same value there: whoever
-        finds a person's group learns that value.
+    homogeneous, concentrated
+        Per sensitive column, the groups of identical released records that share one value there: all records of the
+        group, or at least 90 % of them. Whoever finds a person's group learns that value. A missing value is a value.
     dominated
         Per masked column of numbers, the groups in which one member can be estimated to within 10 % (p %-rule): all
         but its two largest members together are below 10 % of the largest one, each by its absolute value. Members
@@ -123,10 +145,16 @@ class Release:
     kinds: Mapping[Name, str] = field(default_factory=dict)
     dropped: Mapping[Name, str] = field(default_factory=dict)
     left: tuple[Name, ...] = ()
-    uniques: int = 0
+    outsider: tuple[Name, ...] = ()
+    singled_out: int = 0
+    unique_units: UnitCount | None = None
+    unique_weights: int = 0
+    identifying: Mapping[Name, str] = field(default_factory=dict)
+    revealing: Mapping[Name, Name] = field(default_factory=dict)
     unit_records: int = 1
     reached: Mapping[Name, Mapping[str, float]] = field(default_factory=dict)
     homogeneous: Mapping[Name, GroupCount] = field(default_factory=dict)
+    concentrated: Mapping[Name, GroupCount] = field(default_factory=dict)
     dominated: Mapping[Name, GroupCount] = field(default_factory=dict)
     certificate: Any = field(default=None, repr=False)
     group_loss: float = 0.0
@@ -163,27 +191,29 @@ class Release:
         return self.labels.ndim < 2 or len(self.columns) == 1
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the release does not protect although it seems to, in sentences; read these first."""
-        messages = []
-        if not self.anonymous:
-            messages.append(
-                "NOT k-anonymous for whole records: each column was grouped separately, so a record's combination of "
-                "values may be unique"
-            )
-        if columns := _columns_with(self.homogeneous):
-            messages.append(
-                "groups of identical records share one confidential value, which anyone who finds a person's group "
-                f"learns: {columns}"
-            )
-        if columns := _columns_with(self.dominated):
-            unit, weighted = self.parameters["unit"], self.parameters["weights"] is not None
-            member, value = ("record", "value") if unit is None else (unit, "total")
-            messages.append(
-                f"one {member} dominates its group, so another member can estimate its {'weighted ' * weighted}{value} "
-                f"to within {PERCENT} % (p %-rule): {columns}"
-            )
-        return tuple(messages)
+    def verdict(self) -> Verdict:
+        """The verdict: ``"stop"``, ``"look"`` or ``"fine"`` (`level`), and the reasons; read it first."""
+        return judge(self)
+
+    @property
+    def uniques(self) -> int:
+        """The same as `singled_out`."""
+        return self.singled_out
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether the records are in random order."""
+        return self.parameters["shuffle"] is not None and self.parameters["shuffle"] is not False
+
+    @property
+    def known(self) -> str:
+        """The columns that an outsider can know, in words."""
+        return f"the masked columns{' and ' * bool(self.beside)}{listed(self.beside)}"
+
+    @property
+    def beside(self) -> list[Name]:
+        """The columns that an outsider can know and that are not masked: strata and unchanged columns."""
+        return [name for name in self.outsider if name not in self.columns]
 
     @property
     def verified(self) -> str:
@@ -252,7 +282,7 @@ class Release:
         if self.left_out:
             kept = f"{self.records:,} of {count(self.records + self.left_out, 'record')} kept,"
         lines = [
-            *(("warning", warning) for warning in self.warnings),
+            *self.verdict.rows(),
             ("records", f"{kept} in {count(self.groups, 'group')} of {spread}{each} (k = {self.k})"),
             ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
             ("columns", f"{len(self.columns)}: {names}"),
@@ -264,18 +294,25 @@ class Release:
         if self.bound is not None and self.gap is not None:
             lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
         lines.append(("verified", self.verified))
-        lines += [
-            ("confidential", f"{name}: {_reached(measures)} in every group")
-            for name, measures in self.reached.items()
-            if not self._asked(name)
-        ]
         if self.left:
-            lines.append(("left as they are", f"{len(self.left)}: {', '.join(map(str, self.left))}"))
+            lines.append(("unchanged columns", ", ".join(map(str, self.left))))
         if self.dropped:
             columns = [f"{name} ({reason})" if reason else str(name) for name, reason in self.dropped.items()]
             lines.append(("left out", f"{len(columns)}: {', '.join(columns)}"))
-        lines.append(("unique records", f"{self.uniques:,} of {self.records:,} over all that is released"))
-        return lines + [("note", note) for note in self.notes]
+        return [*lines, *self.risks(), *(("note", note) for note in self.notes)]
+
+    def risks(self) -> list[tuple[str, str]]:
+        """Return the figures of risk, a name and a text each: singled out, sensitive, units."""
+        lines = [("singled out", f"{self.singled_out:,} of {count(self.records, 'record')} by {self.known}")]
+        for name, measures in self.reached.items():
+            (alike, of), (most, _) = self.homogeneous[name], self.concentrated[name]
+            shared = f"all records share one value in {alike:,} of {count(of, 'group')}, at least 90 % in {most:,}"
+            lines.append(("sensitive", f"{name}: {shared}; {_reached(measures)} in every group"))
+        if self.unique_units is not None:
+            alone, of = self.unique_units
+            units = f"{alone:,} of {of:,} ({self.parameters['unit']})"
+            lines.append(("units", f"{units} {agreeing(alone, 'is', 'are')} unique by all their records together"))
+        return lines
 
     def report(
         self,
@@ -365,14 +402,6 @@ class Release:
 
     def _repr_html_(self) -> str:
         return html_table(self.rows())
-
-
-def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
-    """List the columns that have such groups, those with most of them first; empty if there are none."""
-    present = sorted((item for item in counts.items() if item[1].groups), key=lambda item: -item[1].groups)
-    texts = [f"{name} in {groups:,} of {of:,} groups" for name, (groups, of) in present[:LISTED]]
-    rest = len(present) - LISTED
-    return ", ".join([*texts, *([f"and {rest} more column{'s' * (rest > 1)}"] if rest > 0 else [])])
 
 
 def _reached(measures: Mapping[str, float]) -> str:

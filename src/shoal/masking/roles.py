@@ -22,7 +22,7 @@ from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Codes, Name
 from shoal.tables.table import check_name, choose_columns, stored_indexes
 
-__all__ = ["Columns", "check_identifiers", "choose_masked", "settle"]
+__all__ = ["Columns", "check_identifiers", "choose_masked", "identifiers_of", "settle"]
 
 NUMBER = Number()
 
@@ -52,6 +52,12 @@ class Columns:
     def kind_of(self) -> dict[Name, Kind]:
         """The kind of each masked column."""
         return dict(zip(self.masked, self.kinds, strict=True))
+
+    @property
+    def outsider(self) -> tuple[Name, ...]:
+        """The released columns that an outsider can know: neither sensitive nor the weight nor the unit column."""
+        unknown = {self.weights, self.unit, *(column.name for column in self.confidential)} - {*self.masked, *self.by}
+        return tuple(name for name in self.released if name not in unknown)
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -180,12 +186,18 @@ def _left_out(request: MaskRequest, names: Sequence[Name], released: Sequence[Na
     return [*dropped, *roleless]
 
 
+def identifiers_of(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> dict[Name, str]:
+    """Return the released columns that look like identifiers, among them the units unless they are numbered again."""
+    others = {name: reason for name, reason in reasons.items() if name not in (request.unit, columns.weights)}
+    if request.unit not in columns.released or request.shuffled:
+        return others
+    return {request.unit: "it says whose records they are, under the numbers of the original", **others}
+
+
 def check_identifiers(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> None:
     """Refuse a release with a column that looks like an identifier, unless it is kept on purpose."""
-    if request.unit in columns.released and not request.shuffled:
-        reasons = {**reasons, request.unit: "it says whose records they are, under the numbers of the original"}
-    for name, reason in reasons.items():
-        if name not in (*(request.keep or ()), columns.weights):
+    for name, reason in identifiers_of(request, columns, reasons).items():
+        if name not in (request.keep or ()):
             raise InputError(
                 f"Column {name!r} looks like an identifier: {reason}. Use {setting('identifiers', [name])} to leave it "
                 f"out, or {setting('keep', [name])} to release it on purpose. Nothing was released."

@@ -16,7 +16,8 @@ from shoal.masking.aggregate import Bucket, new_zeros
 from shoal.masking.plan import Plan
 from shoal.masking.release import GroupCount, Release
 from shoal.masking.request import MaskRequest
-from shoal.masking.roles import Columns
+from shoal.masking.revealing import revealing_columns
+from shoal.masking.roles import Columns, identifiers_of
 from shoal.tables.columns import Name
 from shoal.tables.formulas import FORMULAS, formula_names
 from shoal.tables.table import NO_INDEX, stored_indexes
@@ -85,6 +86,7 @@ def summarise(
     order = slice(None) if shuffled is None else shuffled
     kept, vector = records.kept()[order], request.weight_vector
     changed = {*plan.columns.masked, *plan.columns.by, *([request.unit] if request.shuffled else [])}
+    left = tuple(name for name in plan.columns.released if name not in changed)
     notes = (
         *_notes(request, plan, losses(buckets, plan.omissions).percent, buckets),
         *_total_notes(plan, recounted.totals),
@@ -120,10 +122,16 @@ def summarise(
         facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
         notes=tuple(map(Message, notes)),
         timings=plan.timings,
-        left=tuple(name for name in plan.columns.released if name not in changed),
-        uniques=recounted.uniques,
+        left=left,
+        outsider=plan.columns.outsider,
+        singled_out=recounted.singled_out,
+        unique_units=recounted.unique_units,
+        unique_weights=recounted.unique_weights,
+        identifying=identifiers_of(request, plan.columns, recounted.identifiers),
+        revealing=_revealing(plan, left),
         reached=recounted.reached,
         homogeneous=recounted.homogeneous,
+        concentrated=recounted.concentrated,
         unit_records=most,
         weights=None if vector is None else vector[kept],
         certificate=outcome.certificate,
@@ -186,6 +194,13 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
         )
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
     return tuple(notes)
+
+
+def _revealing(plan: Plan, left: Sequence[Name]) -> dict[Name, Name]:
+    """Return the unchanged columns that reveal a masked one; none if the table is not in memory."""
+    unchanged = [name for name in left if name != plan.request.unit]  # all that a unit has goes with its number
+    originals = plan.records.originals([*unchanged, *plan.columns.masked]) if unchanged else None
+    return {} if originals is None else revealing_columns(originals, unchanged, plan.columns.masked)
 
 
 def _total_notes(plan: Plan, totals: Ints) -> list[str]:

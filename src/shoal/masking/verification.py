@@ -25,18 +25,18 @@ from shoal.masking.cells import number_cells
 from shoal.masking.confidential import (
     Promise,
     Values,
-    count_homogeneous,
+    count_alike,
     number_values,
     reached_by_column,
     read_values,
     worst,
 )
 from shoal.masking.plan import Plan
-from shoal.masking.release import GroupCount
+from shoal.masking.release import GroupCount, UnitCount
 from shoal.masking.roles import Columns
 from shoal.masking.steps import confidential_codes, unit_words
 from shoal.masking.sums import count_broken, whole_total
-from shoal.promises.distinct_units import count_units
+from shoal.promises.distinct_units import count_units, fingerprints
 from shoal.tables.columns import Codes, check_released
 from shoal.tables.formulas import formula_columns
 from shoal.tables.identifiers import NUMBERED, WholeNumbers, identifying_columns, is_numbering
@@ -48,12 +48,17 @@ __all__ = [
     "count_bucket",
     "count_part",
     "count_unique",
+    "count_units_of_bucket",
     "deal_for_counting",
+    "deal_units",
     "identical_records",
     "recount",
     "row_hashes",
+    "units_part",
     "verify",
 ]
+
+WEIGHTS = 1_000_000  # up to so many weights are all counted; of larger tables, a sample of the values
 
 
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
@@ -135,24 +140,33 @@ class Counted(NamedTuple):
     spans: dict[Name, WholeNumbers]  # columns that were left and hold whole numbers, no two alike
     confidential: tuple[Values, ...]
     formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
+    weights: tuple[Words, Ints]  # the different weights, or a sample of them, and the records of each
 
 
 class CountedGroups(NamedTuple):
     """What is known of the groups of a bucket once they are counted."""
 
-    uniques: int  # records that are unique over all columns
+    singled_out: int  # records that are unique over the columns that an outsider can know
     groups: int  # of identical records
     reached: list[float]  # the worst that groups reach in confidential columns
-    homogeneous: list[int]  # per confidential column: the groups whose records all have one value
+    alike: list[tuple[int, int]]  # per confidential column: groups in which all, or most, records have one value
 
 
 def count_part(
-    table: Table, first: int, columns: Columns, codes: Codes, others: bool, unit: Name | Words | None, csv: bool
+    table: Table,
+    first: int,
+    columns: Columns,
+    codes: Codes,
+    outsider: Sequence[Name],
+    unit: Name | Words | None,
+    csv: bool,
+    sample: int,
 ) -> tuple[Arrays, Counted]:
     """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
 
-    `codes` are those that missing cells read; `unit` is the column of the units, or the unit of each record if that
-    column is not in the release.
+    `codes` are those that missing cells read; `outsider` names the columns that single out records, if there are more
+    than groups are made of; `unit` is the column of the units, or the unit of each record if that column is not in the
+    release; every so many different weights are counted (`sample`).
     """
     masked, categories, by = columns.masked, columns.categories, columns.by
     table = table.coded(codes)
@@ -166,15 +180,15 @@ def count_part(
     confidential: tuple[Values, ...] = ()
     if columns.confidential:
         arrays["confidential"], confidential = read_values(table, columns.confidential, first)
-    if others:
-        arrays["row"] = row_hashes(table.cells(table.names))
+    if outsider:
+        arrays["row"] = row_hashes(table.cells(outsider))
     # Integers may look like NaN: then the column is looked at in vain.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
         table[name].spellings(table[name].missing(kind)) if missing[j] else frozenset[Spelling]()
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
-    left = [name for name in table.names if name not in {*masked, *by}] if others else []
+    left = [name for name in table.names if name not in {*masked, *by}]
     keys = table.keys(left).get_columns() if left else []  # without polars, whose memory every worker would hold
     looks, spans = identifying_columns(dict(zip(left, keys, strict=True)))
     numeric = [name for name in masked if name not in categories] if columns.totals else []
@@ -186,7 +200,17 @@ def count_part(
     kept = tuple(totals.get(name, 0) for name in masked)
     text = [name for name in table.names if name not in masked or name in categories]
     formulas = formula_columns(table, text) if csv else []
-    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, spans, confidential, formulas)
+    weights = _count_weights(table, columns.weights, sample)
+    return arrays, Counted(
+        table.rows, strata, spellings, zeros, broken, kept, looks, spans, confidential, formulas, weights
+    )
+
+
+def _count_weights(table: Table, name: Name | None, sample: int) -> tuple[Words, Ints]:
+    """Return words of the different weights of a part, of every so many one, and the number of records of each."""
+    words = np.empty(0, dtype=np.uint64) if name not in table.names else row_hashes(table.cells([name]))
+    different, counts = np.unique(words[words % np.uint64(sample) == 0], return_counts=True)
+    return different, counts.astype(np.int64)
 
 
 def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]], targets: int) -> tuple[Ints, Arrays]:
@@ -203,7 +227,7 @@ def count_bucket(
     arrays: Arrays, state: State, k: int, columns: int, whole_records: bool, promise: Promise
 ) -> tuple[Arrays, CountedGroups]:
     """Count the groups of a bucket; one below k, or that breaks a model, is an error."""
-    count, reached, homogeneous = 0, list[float](), list[int]()
+    count, reached, alike = 0, list[float](), list[tuple[int, int]]()
     words = np.ascontiguousarray(arrays["words"])
     strata = words[:, columns:]
     for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
@@ -214,32 +238,53 @@ def count_bucket(
             check_sizes(count_units(groups, arrays["unit"].reshape(-1)), k, "units")
         if promise.columns and len(groups):
             codes = arrays["confidential"].reshape(len(groups), -1)
-            count, reached, homogeneous = len(sizes), worst(codes, groups, promise), count_homogeneous(codes, groups)
-    uniques = count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
-    return {}, CountedGroups(uniques, count, reached, homogeneous)
+            count, reached = len(sizes), worst(codes, groups, promise)
+            alike = [count_alike(column, groups) for column in codes.T]
+    singled_out = count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
+    return {}, CountedGroups(singled_out, count, reached, alike)
+
+
+def units_part(table: Table, first: int, outsider: Sequence[Name], unit: Name) -> tuple[Arrays, None]:
+    """Return words for what an outsider can know of the records of a released part, and their units."""
+    return {"words": row_hashes(table.cells(outsider)), "unit": unit_words(table, unit, first)}, None
+
+
+def deal_units(part: int, arrays: Arrays, own: None, targets: int) -> tuple[Ints, Arrays]:
+    """Send the records of a unit to the same bucket."""
+    return bucket_of_words(arrays["unit"].reshape(-1, 1), targets), arrays
+
+
+def count_units_of_bucket(arrays: Arrays, state: State) -> tuple[Arrays, Words]:
+    """Return a word for each unit of a bucket, the same for units that an outsider cannot tell apart."""
+    return {}, fingerprints(arrays["unit"].reshape(-1), arrays["words"].reshape(-1))
 
 
 class Recounted(NamedTuple):
     """What was found in the release."""
 
-    uniques: int  # records that are unique in it
+    singled_out: int  # records that are unique over the columns that an outsider can know
     identifiers: dict[Name, str]  # columns that look like identifiers, and why
     totals: Ints  # of columns of whole numbers, if they are kept
     reached: dict[Name, dict[str, float]]  # what groups reach in confidential columns
     formulas: list[Name]  # columns with text that a spreadsheet would run
     homogeneous: dict[Name, GroupCount]  # per confidential column: groups whose records all have one value
+    concentrated: dict[Name, GroupCount]  # likewise: groups in which at least 90 % of the records have one value
+    unique_weights: int  # records whose weight no other has; of more than a million, as a sample shows
+    unique_units: UnitCount | None  # units that no other equals in all their records; None if none are released
 
 
 def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Words | None) -> Recounted:
     """Count every group again, in what was released and nothing else but units that are not in it."""
     request, names, columns, by = plan.request, plan.columns.released, plan.columns.masked, plan.columns.by
     check_released(released.names, names)
-    counts_rows = not request.entry.whole_records or len({*columns, *by}) < len(names)
-    read = list(names) if counts_rows else [*columns, *by]
+    # Groups of k ≥ 2 identical records single out nobody by the columns that they are made of.
+    sample = -(-plan.rows // WEIGHTS)
+    counts_rows = not request.entry.whole_records or len({*columns, *by}) < len(plan.columns.outsider)
+    outsider = plan.columns.outsider if counts_rows else ()
     unit = request.unit if request.unit in names or units is None else units
     codes = {name: [code] for name, code in plan.spellings.codes.items()}
     parts: list[Counted] = released.keep(
-        count_part, plan.columns, codes, counts_rows, unit, request.writes_csv, columns=read
+        count_part, plan.columns, codes, outsider, unit, request.writes_csv, sample, columns=list(names)
     )
     rows = sum(part.rows for part in parts)
     if rows != plan.rows:
@@ -280,15 +325,41 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
     worsts = [bucket.reached for bucket in counted if bucket.reached]
     reached = reached_by_column(promise, worsts) if promise.columns else {}
     formulas = list(dict.fromkeys(name for part in parts for name in part.formulas))
-    uniques = sum(bucket.uniques for bucket in counted)
-    return Recounted(uniques, identifiers, totals, reached, formulas, _homogeneous(promise, counted))
+    singled_out = sum(bucket.singled_out for bucket in counted)
+    homogeneous, concentrated = (_alike(promise, counted, place) for place in (0, 1))
+    weights = _unique_weights(parts, sample)
+    unique_units = _unique_units(released, plan) if request.unit in names else None
+    return Recounted(
+        singled_out, identifiers, totals, reached, formulas, homogeneous, concentrated, weights, unique_units
+    )
 
 
-def _homogeneous(promise: Promise, buckets: Sequence[CountedGroups]) -> dict[Name, GroupCount]:
-    """Add up the groups whose records all have one value."""
+def _alike(promise: Promise, buckets: Sequence[CountedGroups], place: int) -> dict[Name, GroupCount]:
+    """Add up the groups in which all records (`place` 0), or most (1), have one value."""
     groups = sum(bucket.groups for bucket in buckets)
-    counts = zip(*(bucket.homogeneous for bucket in buckets if bucket.groups), strict=True)
-    return {column.name: GroupCount(sum(count), groups) for column, count in zip(promise.columns, counts, strict=True)}
+    counts = zip(*(bucket.alike for bucket in buckets if bucket.groups), strict=True)
+    return {
+        column.name: GroupCount(sum(pair[place] for pair in pairs), groups)
+        for column, pairs in zip(promise.columns, counts, strict=True)
+    }
+
+
+def _unique_weights(parts: Sequence[Counted], sample: int) -> int:
+    """Count the records whose weight no other record has, in all parts together."""
+    words, counts = (np.concatenate(columns) for columns in zip(*(part.weights for part in parts), strict=True))
+    different, weight = np.unique(words, return_inverse=True)
+    return sample * int(np.count_nonzero(np.bincount(weight, counts, len(different)) == 1))
+
+
+def _unique_units(released: Records, plan: Plan) -> UnitCount:
+    """Count the units that no other equals in all their records together."""
+    unit, outsider = plan.request.unit, plan.columns.outsider
+    parts = released.keep(units_part, outsider, unit, columns=[*outsider, unit])
+    targets = -(-plan.rows // released.rows_of_a_target(4, counted=True))
+    sent = {"words": ("uint64", 1), "unit": ("uint64", 1)}
+    regrouping = Regrouping(deal_units, count_units_of_bucket, targets, sent, {}, own=parts, dealing=(targets,))
+    words: Words = np.concatenate(released.regroup(regrouping))
+    return UnitCount(count_unique(words), len(words))
 
 
 def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:

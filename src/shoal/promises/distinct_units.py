@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from shoal.core.types import Ints
-from shoal.kernels.words import Words
+from shoal.kernels.words import MIX, Words
 
-__all__ = ["COUNTERS", "count_units", "least_units", "record_counters", "units_in_cells"]
+__all__ = ["COUNTERS", "count_units", "fingerprints", "least_units", "record_counters", "units_in_cells"]
 
+SHIFTS = np.array([31, 29, 32], dtype=np.uint64)
 COUNTERS = 1 << 20  # that bound the number of records of a unit
 
 
@@ -54,6 +55,28 @@ def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints],
         for hashes, cell in zip(part, numbers.tolist(), strict=True):
             together[cell] = np.unique(np.concatenate([together[cell], hashes]))[:k]
     return together
+
+
+def fingerprints(units: Words, records: Words) -> Words:
+    """Return one word per unit that is the same for units with the same records, in any order.
+
+    `records` holds a word per record that identical records share. It is mixed before the words of a unit are added up,
+    so that other records do not have the same sum.
+
+    Examples
+    --------
+    >>> words = fingerprints(np.array([7, 8, 7, 8, 9], dtype=np.uint64), np.array([1, 2, 2, 1, 3], dtype=np.uint64))
+    >>> len(words), len(np.unique(words))
+    (3, 2)
+    """
+    mixed = records.copy()
+    for shift in SHIFTS:
+        mixed ^= mixed >> shift
+        mixed *= MIX
+    different, unit = np.unique(units, return_inverse=True)
+    sums = np.zeros(len(different), dtype=np.uint64)
+    np.add.at(sums, unit, mixed)
+    return sums
 
 
 def record_counters(units: Words) -> Ints:

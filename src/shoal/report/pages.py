@@ -27,6 +27,7 @@ from shoal.core.version import __version__
 from shoal.masking.manifest import as_call, as_command, as_json, described, versions
 from shoal.masking.release import Release
 from shoal.masking.request import not_recorded
+from shoal.masking.verdict import Verdict
 from shoal.report import sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
@@ -39,8 +40,8 @@ from shoal.report.sentences import (
     relations_changed,
     risk_text,
     safety_text,
+    singled_out_text,
     unavoidable,
-    uniqueness_text,
     unprotected,
     usefulness_text,
 )
@@ -54,7 +55,7 @@ __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_
 
 SHARE = "share each combination of the masked columns"
 ALIKE = f"records {SHARE}"
-UNIQUE = "records are unique over all that is released"
+SINGLED_OUT = "records singled out by what an outsider can know"
 NOT_ALIKE = ("none", "of the whole records is promised to look like another")
 
 
@@ -70,7 +71,7 @@ class Page:
     summary: Sequence[tuple[str, str]]
     sections: Sequence[Section]  # the rest
     notes: Sequence[str] = ()  # what a reader must know besides
-    warnings: Sequence[str] = ()  # what a reader must know before anything else
+    verdict: Verdict | None = None  # on a release
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
@@ -119,7 +120,7 @@ def release_page(
         ],
         sections=[*figures.sections, _details(release, published, source, output)],
         notes=(*release.notes, *figures.notes),
-        warnings=release.warnings,
+        verdict=release.verdict,
     )
 
 
@@ -138,9 +139,9 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
-    strata = stratum_codes(table, release.parameters["by"] or ())
+    strata, known = (stratum_codes(table, names) for names in (release.parameters["by"] or (), release.beside))
     confidential = [(name, *secret_codes(table, name)) for name in release.reached]
-    assessment = assess_arrays(before, Y, strata, k=release.k, confidential=confidential)
+    assessment = assess_arrays(before, Y, strata, known=known, k=release.k, confidential=confidential)
     # The recount knows the order of all kinds of values.
     attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in assessment.risk.attributes]
     assessment = replace(assessment, risk=replace(assessment.risk, attributes=tuple(attributes)))
@@ -184,12 +185,12 @@ def _unmeasured(release: Release) -> _Figures:
             else "A record's combination of values may be unique: the table is NOT k-anonymous. "
         )
         + "How many records an intruder who holds the original values could link has not been measured, because the "
-        "original was not at hand when this page was written; shoal assess tells it."
+        "original was not at hand when this page was written; shoal assess measures it."
     )
     useful = loss_text(release.loss, release.column_loss) + AVERAGES
     tiles = [
         _smallest_group_tile(release, release.k),
-        (f"{release.uniques:,}", UNIQUE),
+        (f"{release.singled_out:,}", SINGLED_OUT),
         (kept_share(release.loss), "of the information kept"),
         (f"{release.groups:,}", "groups"),
         _masked_tile(release),
@@ -219,7 +220,7 @@ def assessment_page(assessment: Assessment) -> Page:
         subtitle=f"{count(assessment.records, 'record')}, {listed(names)}",
         tiles=[
             (f"≥ {counted.k}", ALIKE),
-            (f"{assessment.uniques:,}", UNIQUE),
+            (f"{assessment.singled_out:,}", SINGLED_OUT),
             *([(kept_share(utility.loss), "of the information kept")] if assessment.paired else []),
             *_linked(risk),
         ],
@@ -231,7 +232,7 @@ def assessment_page(assessment: Assessment) -> Page:
             ),
             (
                 "What does it not protect?",
-                f"{uniqueness_text(assessment.uniques, assessment.records)}{sections.APPROXIMATE}",
+                f"{singled_out_text(assessment.singled_out, assessment.records)}{sections.APPROXIMATE}",
             ),
         ],
         sections=[part for part in parts if part is not None],
@@ -302,7 +303,7 @@ def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
 def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
     return [
         _smallest_group_tile(release, assessment.risk.anonymity.k),
-        (f"{release.uniques:,}", UNIQUE),
+        (f"{release.singled_out:,}", SINGLED_OUT),
         (kept_share(release.loss), "of the information kept"),
         *_linked(assessment.risk),
         _masked_tile(release),
@@ -311,7 +312,7 @@ def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
 
 def _linked(risk: Risk) -> list[tuple[str, str]]:
     """Return the tile of records that an intruder links, if that was measured."""
-    label = "linked rightly by an intruder who has the originals"
+    label = "linked by an intruder who has the originals"
     return [] if risk.linkage is None else [(percent(risk.linkage.share), label)]
 
 

@@ -28,9 +28,9 @@ __all__ = [
     "representative_text",
     "risk_text",
     "safety_text",
+    "singled_out_text",
     "together",
     "unavoidable",
-    "uniqueness_text",
     "unprotected",
     "usefulness_text",
 ]
@@ -54,13 +54,13 @@ def unavoidable(release: Release) -> str:
 def unprotected(release: Release) -> tuple[str, str]:
     """Describe what the release does not protect."""
     are = agreeing(len(release.left), "is", "are")
-    text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
-    text += uniqueness_text(release.uniques, release.records)
+    text = f"{together(release.left)} {are} released unchanged. " if release.left else "No other column is released. "
+    text += singled_out_text(release.singled_out, release.records, release.known)
     alike = [name for name, reached in release.reached.items() if reached["diversity"] < 2]
     if alike:
         same = either(list(map(str, alike)))
         text += f"There are groups whose records all have the same {same}: whoever finds one knows. "
-    if "the records are in random order" not in release.notes:
+    if not release.shuffled:
         text += (
             "The records are in the order of the original: whoever knows a record's place there finds it, and if they "
             "were sorted, neighbours tell more of a value than its group does; --shuffle releases them in any order. "
@@ -68,11 +68,13 @@ def unprotected(release: Release) -> tuple[str, str]:
     return ("What does it not protect?", text + sections.APPROXIMATE)
 
 
-def uniqueness_text(uniques: int, records: int) -> str:
-    """Describe how many records are unique over all columns."""
-    end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
-    are = agreeing(uniques, "is", "are")
-    return f"Over all that is released, {uniques:,} of {count(records, 'record')} {are} unique{end}"
+KNOWN = "the masked columns, strata and unchanged columns"
+
+
+def singled_out_text(number: int, records: int, known: str = KNOWN) -> str:
+    """Describe how many records an outsider can single out."""
+    end = ": whoever knows all of that about somebody finds the record. " if number else ". "
+    return f"By what an outsider can know ({known}), {number:,} of {count(records, 'record')} can be singled out{end}"
 
 
 def procedure_text(release: Release) -> str:
@@ -129,11 +131,11 @@ def safety_text(release: Release, assessment: Assessment) -> str:
 
 def risk_text(risk: Risk) -> str:
     """Describe how many records were unique, and how many an intruder could link."""
-    text = f"before, {percent(risk.uniqueness.before)} of the records were unique in these columns."
+    text = f"before, {percent(risk.uniqueness.before)} of the records were unique by what an outsider can know."
     if risk.linkage is None:
         return f"{text} How many of them an intruder who holds the original values could link was not measured."
     return (
-        f"{text} An intruder who already holds the original values and links each released record to the nearest of "
+        f"{text} An intruder who already holds these original values and links each released record to the nearest of "
         f"them would be right for {percent(risk.linkage.share)} of the records; a guess within the right group is "
         f"right for {percent(risk.linkage.chance)}."
     )

@@ -108,5 +108,11 @@ def published_result(result: Mapping[str, Any], release: Release, published: Rel
         "loss": if_published(published.loss),
         "partition_loss": if_published(published.partition_loss),
         "gap": release.gap if is_published(published.loss) else None,
+        "verdict": {
+            "level": release.verdict.level,
+            "reasons": [
+                {**vars(reason), "figure": if_published(reason.figure)} for reason in published.verdict.reasons
+            ],
+        },
         "column_loss": {str(name): if_published(loss) for name, loss in published.column_loss.items()},
     }
