@@ -32,6 +32,7 @@ from shoal.tables.table_view import View, sizes_of, spread
 
 __all__ = ["Proposal", "ProposedColumn", "propose"]
 
+ROOM = 10  # groups that a proposed stratum has room for: small strata cost much information
 ZEROS = 0.95  # the share from which the other values stand out
 
 
@@ -234,14 +235,15 @@ def _zeros(cells: Cells) -> float:
 
 
 def _with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series], k: int) -> list[ProposedColumn]:
-    """Turn keys into strata: categories that divide tables, as long as every stratum has at least k records."""
+    """Turn keys into strata: categories that divide tables, as long as every stratum has room for several groups."""
     chosen: list[pl.Series] = []
     proposed, unit = list[ProposedColumn](), _unit(columns, series)
     for column in columns:
         suits = column.role == "key" and column.kind in CATEGORIES and is_stratum(column.name)
-        if suits and _fewest([*chosen, series[column.name]], None if unit is None else series[unit]) >= k:
+        if suits and _fewest([*chosen, series[column.name]], None if unit is None else series[unit]) >= ROOM * k:
             chosen.append(series[column.name])
-            why = f"the name is one of regions, sectors or periods; a stratum has at least {count_holders(k, unit)}"
+            least = count_holders(ROOM * k, unit)
+            why = f"the name is one of regions, sectors or periods; a stratum has at least {least}"
             proposed.append(replace(column, role="stratum", reason=why))
         else:
             proposed.append(column)
