@@ -35,7 +35,7 @@ from shoal.privacy.noisy_release import in_ascending_order
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.publication_methods import find_publication_method
 from shoal.privacy.record_groups import ColumnGroups, group_columns
-from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
+from shoal.privacy.worst_case import proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
@@ -143,6 +143,23 @@ def bare(case: Case, method: str, k: int) -> Measured:
     """Return the SSE of groups without noise."""
     groupings, _ = case.groups(method, "even", 1.0, k)
     return Measured(sum(sse(case.X[:, list(g.columns)], g.labels) for g in groupings))
+
+
+def helpful_k(n: int, epsilon: float) -> int:
+    """Return the largest k for which averaging lowers the limit of Proposition 8: k³/(k² − 1) < 8n/ε².
+
+    This is inequality (3) before its last simplification; 1 if there is none. If k divides n, averaging lowers the
+    expected error of every table.
+
+    Examples
+    --------
+    >>> helpful_k(1000, 1.0), helpful_k(1000, 10.0), helpful_k(1000, 100.0)
+    (1000, 79, 1)
+    """
+    sizes: Ints = np.arange(2, n + 1)
+    cubes: Floats = sizes / (1.0 - 1.0 / sizes.astype(np.float64) ** 2)
+    helps = sizes[cubes < 8 * n / epsilon**2]
+    return int(helps.max()) if len(helps) else 1
 
 
 def section_7(n: int = 1080) -> None:

@@ -27,7 +27,7 @@ from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publicat
 from shoal.privacy.publication_plan import make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.record_groups import group_columns, in_order
-from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
+from shoal.privacy.worst_case import proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"sales": (0.0, 100.0), "wages": (0.0, 300.0)}
@@ -289,9 +289,6 @@ def test_section_7():
     for epsilon in (0.1, 1.0, 3.0, 40.0):
         errors = [proposition_8(n, k, epsilon, width) for k in range(1, n + 1)]
         assert worst_case_k(n, epsilon) == int(np.argmin(errors)) + 1
-        # Inequality 3: below the bound averaging helps every table, above it not the worst.
-        helped = [k for k in range(2, n + 1) if errors[k - 1] < errors[0]]
-        assert helpful_k(n, epsilon) == (max(helped) if helped else 1)
     # Propositions 9 and 10: t times the records; t times the records and the group.
     noise, averaging = 2 * (width / 10) ** 2, 10 * (width / 2) ** 2 / n
     assert worst_case_sse(3 * n, 10, 1.0, width) / (3 * n) == pytest.approx(averaging / 3 + noise)

@@ -8,9 +8,8 @@ import pytest
 from numba import njit
 
 from shoal.algorithms.registry import METHODS
-from shoal.core.errors import InputError
 from shoal.core.measures import sse
-from shoal.privacy.optimal import laplace_noise, optimal_for_noise, optimal_partition
+from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 
 
 @njit
@@ -148,34 +147,9 @@ def test_noise_of_another_mechanism():
     # Its variance falls with the cube of the size: size × variance is still convex.
     n = 40
     x = np.random.default_rng(6).normal(size=n)
-    labels = optimal_partition(x, lambda size: 3.0 / size**3)
     noise = np.zeros(n + 1)
     noise[1:] = 3.0 / np.arange(1, n + 1) ** 2
+    labels = optimal_for_noise(x, noise)
     ordered = np.sort(x)
     ours = exact_cost(ordered, cuts_of_labels(x, labels), noise)
     assert close(ours, exact_cost(ordered, cuts_of(paper_recurrence(ordered, noise, 1)), noise))
-
-
-@pytest.mark.parametrize(
-    ("variance", "rule"),
-    [
-        (lambda size: np.where(size == 2, np.inf, 1.0), "finite variance of at least 0 .* got inf for size 2"),
-        (lambda size: 1.0 - size, "at least 0 .* got -1.0 for size 2"),
-        (lambda size: np.array([1.0, 0.45, 0.03])[size - 1], "convex .* not from sizes 1 to 3"),
-        (lambda _: np.ones(2), "for each of the 3 sizes"),
-    ],
-)
-def test_variances_that_are_refused(variance, rule):
-    with pytest.raises(InputError, match=rule):
-        optimal_partition([1.0, 2.0, 3.0], variance)
-
-
-def test_columns_that_are_refused():
-    with pytest.raises(InputError, match="'column' must be a vector of finite numbers"):
-        optimal_partition([1.0, np.nan], lambda size: 1.0 / size**2)
-    with pytest.raises(InputError, match="'k' must be from 1 to the number of values, 2, got 3"):
-        optimal_partition([1.0, 2.0], lambda size: 1.0 / size**2, k=3)
-
-
-def test_the_laplace_variance_of_long_columns_passes_the_check():
-    optimal_partition(np.arange(100_000.0), lambda size: 2 * (3.0 / size) ** 2)

@@ -65,7 +65,7 @@ def _plain_path(x: Floats, k: int, previous: Ints) -> None:
                 size = m if better else size
             reduced[j - origin] = best
             previous[j] = j - size
-        _close_window(k, first, last, origin, length, squares, reduced)
+        _close_window(k, last, origin, length, squares, reduced)
 
 
 @kernel
@@ -101,7 +101,7 @@ def _halving_path(x: Floats, k: int, previous: Ints) -> None:
             if j < high:
                 top += 1
                 stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = j + 1, high, predecessor, ceiling
-        _close_window(k, first, last, origin, length, squares, reduced)
+        _close_window(k, last, origin, length, squares, reduced)
 
 
 @kernel
@@ -139,7 +139,7 @@ def _open_window(
 
 
 @kernel
-def _close_window(k: int, first: int, last: int, origin: int, length: Floats, squares: Floats, reduced: Floats) -> None:
+def _close_window(k: int, last: int, origin: int, length: Floats, squares: Floats, reduced: Floats) -> None:
     """Write the lengths that the next window needs, counted from this window's node."""
     for j in range(max(origin, last - 2 * k), last + 1):
         length[j % len(length)] = reduced[j - origin] + squares[j - origin]

@@ -32,10 +32,6 @@ class Places(NamedTuple):
     firsts: Ints
     counts: Ints
 
-    def origins(self) -> Ints:
-        """Return the source of each record."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
 
 @dataclass(frozen=True)
 class Shuffle:

@@ -695,17 +695,17 @@ class MaskRequest(metaclass=_RequestType):
         }
 
 
-GIVEN = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes
+OBJECT = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes
 
 
 def _recorded(value: object, name: str | None = None) -> object:
-    return value if isinstance(value, (str, Number, NoneType)) else f"{GIVEN}{name or type(value).__name__}"
+    return value if isinstance(value, (str, Number, NoneType)) else f"{OBJECT}{name or type(value).__name__}"
 
 
 def not_recorded(recorded: Mapping[str, Any]) -> list[str]:
     """Return the parameters and options whose values were objects that `MaskRequest.recorded` only names."""
     values = {**recorded["options"], "weights": recorded.get("weights")}
-    return [name for name, value in values.items() if isinstance(value, str) and value.startswith(GIVEN)]
+    return [name for name, value in values.items() if isinstance(value, str) and value.startswith(OBJECT)]
 
 
 def parameters() -> tuple[Field[Any], ...]:

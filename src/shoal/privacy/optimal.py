@@ -19,21 +19,17 @@ Double-double is from T. J. Dekker, A floating-point technique for extending the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import ArrayLike
 
 from shoal.algorithms.univariate import labels_of_path
 from shoal.core.compiler import intrinsic, kernel
-from shoal.core.errors import InputError
-from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values
 
-__all__ = ["exact_quotient", "exact_square", "exact_sum", "laplace_noise", "optimal_for_noise", "optimal_partition"]
+__all__ = ["exact_quotient", "exact_square", "exact_sum", "laplace_noise", "optimal_for_noise"]
 
 # Columns of the kernel's table: sum of the values so far and length of the shortest path, high and low parts.
 SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
@@ -41,25 +37,6 @@ SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
 TRUST = 16 * 2.0**-53
 # Steps of Newton's method before halving takes over.
 NEWTON_STEPS = 4
-
-
-def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: int = 1) -> Ints:
-    """Group the values of one column with the least expected SSE under any noise whose variance depends on the size.
-
-    `variance` gets the sizes 1 … n and returns the variance of the noise on the mean of such a group; size × variance
-    must be convex. k is the least size of a group.
-
-    Examples
-    --------
-    >>> optimal_partition([1.0, 9.0, 1.2, 9.3], lambda size: 0.2 / size**2).tolist()
-    [1, 0, 1, 0]
-    """
-    values = np.asarray(column, dtype=np.float64)
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise InputError(f"{parameter('column')} must be a vector of finite numbers, got shape {values.shape}.")
-    if not 1 <= k <= len(values):
-        raise InputError(f"{parameter('k')} must be from 1 to the number of values, {len(values)}, got {k}.")
-    return optimal_for_noise(values, _noise_of(variance, len(values)), k)
 
 
 def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
@@ -96,34 +73,6 @@ def laplace_noise(n: int, scale: float) -> Floats:
     """
     noise = np.arange(n + 1, dtype=np.float64)
     np.divide(2 * scale * scale, noise[1:], out=noise[1:])
-    return noise
-
-
-def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
-    """Return size × variance, or refuse what would make the fast path inexact."""
-    sizes = np.arange(1, n + 1)
-    variances = np.asarray(variance(sizes), dtype=np.float64)
-    if variances.shape != sizes.shape:
-        raise InputError(
-            f"{parameter('variance')} must return a variance for each of the {n} sizes it is given, got shape "
-            f"{variances.shape}."
-        )
-    sound = np.isfinite(variances) & (variances >= 0)
-    if not sound.all():
-        size = int(np.argmin(sound)) + 1
-        raise InputError(
-            f"{parameter('variance')} must give a finite variance of at least 0 for every size, got "
-            f"{variances[size - 1]} for size {size}."
-        )
-    noise = np.concatenate([[0.0], sizes * variances])
-    bend = noise[3:] - 2 * noise[2:-1] + noise[1:-2]
-    bad = bend < -8 * np.finfo(np.float64).eps * noise[1:-2]
-    if bad.any():
-        size = int(np.argmax(bad)) + 1
-        raise InputError(
-            f"{parameter('variance')} must make size × variance convex in the size, else the fast path is not exact; "
-            f"it is not from sizes {size} to {size + 2}. The Laplace mechanism's 2(Δ/(ε·size))² is."
-        )
     return noise
 
 

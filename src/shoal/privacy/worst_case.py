@@ -17,7 +17,7 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 
-__all__ = ["helpful_k", "least_worst_case_sse", "proposition_8", "worst_case_k", "worst_case_sse"]
+__all__ = ["least_worst_case_sse", "proposition_8", "worst_case_k", "worst_case_sse"]
 
 
 def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int | None = None) -> float:
@@ -83,20 +83,3 @@ def worst_case_k(n: int, epsilon: float) -> int:
     near = (16 * n) ** (1 / 3) / max(epsilon, 1e-100) ** (2 / 3)
     candidates = [1, n] if near >= n else [1, max(1, math.floor(near)), min(n, math.ceil(near))]
     return min(candidates, key=lambda k: proposition_8(n, k, epsilon, 1.0))
-
-
-def helpful_k(n: int, epsilon: float) -> int:
-    """Return the largest k for which averaging lowers the limit of Proposition 8: k³/(k² − 1) < 8n/ε².
-
-    This is inequality (3) before its last simplification; 1 if there is none. If k divides n, averaging lowers the
-    expected error of every table.
-
-    Examples
-    --------
-    >>> helpful_k(1000, 1.0), helpful_k(1000, 10.0), helpful_k(1000, 100.0)
-    (1000, 79, 1)
-    """
-    sizes: Ints = np.arange(2, n + 1)
-    cubes: Floats = sizes / (1.0 - 1.0 / sizes.astype(np.float64) ** 2)
-    helps = sizes[cubes < 8 * n / epsilon**2]
-    return int(helps.max()) if len(helps) else 1

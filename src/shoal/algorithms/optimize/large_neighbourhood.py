@@ -181,7 +181,7 @@ def anneal(
                 p = q
             patch_rebuild(patch, m, p, k, largest, rng)
         elif q > 1:
-            patch_shake(patch, m, q, k, largest, 1 + below(rng, 4), rng)
+            patch_shake(patch, m, k, largest, 1 + below(rng, 4), rng)
         patch_descend(patch, m, p, k, largest, state)
         delta = patch_cost(patch, p) - cost
         if p == q and _equal(before, patch.group, m):

@@ -32,7 +32,6 @@ __all__ = [
     "patch_rebuild",
     "patch_relocation",
     "patch_shake",
-    "patch_swap",
 ]
 
 # Gains below this share of the patch's own cost are rounding, and would let the descent run in circles.
@@ -124,16 +123,6 @@ def patch_relocation(patch: Patch, i: int, b: int) -> float:
 
 
 @kernel
-def patch_swap(patch: Patch, i: int, j: int) -> float:
-    """Return the change of cost when places i and j change groups."""
-    a, b = patch.group[i], patch.group[j]
-    distance = patch.distance[i, j]
-    change: float = (patch.link[j, a] - patch.link[i, a] - distance) / patch.size[a]
-    change += (patch.link[i, b] - patch.link[j, b] - distance) / patch.size[b]
-    return change
-
-
-@kernel
 def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
     """Put place i into group b, from its group or from none."""
     a = patch.group[i]
@@ -201,7 +190,7 @@ def _linked(patch: Patch, i: int, q: int) -> float:
 
 
 @kernel
-def patch_shake(patch: Patch, m: int, q: int, k: int, largest: int, moves: int, rng: Word) -> None:
+def patch_shake(patch: Patch, m: int, k: int, largest: int, moves: int, rng: Word) -> None:
     """Make a few random moves that keep every size between k and `largest`."""
     for _ in range(moves):
         i, j = below(rng, m), below(rng, m)
