@@ -90,6 +90,7 @@ def command(*arguments, cwd="."):
     with (
         chdir(cwd), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
         patch.object(sys, "argv", argv), patch.dict(os.environ, COLUMNS="200", NO_COLOR="1"),
+        patch.object(sys, "unraisablehook", sys.unraisablehook),
         warnings.catch_warnings(),
     ):  # fmt: skip
         warnings.simplefilter("default")

@@ -511,6 +511,23 @@ def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_half_written_says_nothing_where_memory_runs_out(folder, tmp_path, monkeypatch):
+    class HalfWritten:
+        def __del__(self):
+            raise ValueError("it cannot be closed")
+
+    def fail(*_):
+        half_written = HalfWritten()  # noqa: F841
+        raise MemoryError
+
+    complaints = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    monkeypatch.setattr("shoal.masking.mask.mask_request", fail)
+    done = command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
+    assert done.stderr.startswith("shoal: Memory ran out")
+    assert complaints == []
+
+
 def test_a_refusal_names_a_lack_of_memory_only_if_it_follows_from_one(folder, tmp_path, monkeypatch):
     damaged = FileError("File in.parquet cannot be read as .parquet.")
     damaged.__context__ = OSError("Failed to launch worker thread: Resource temporarily unavailable")

@@ -59,6 +59,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             except BaseException as error:  # a library of Rust that cannot start its threads raises no Exception
                 code = 1
                 if lacks_memory(error):  # also where it looks like a file that cannot be read
+                    sys.unraisablehook = lambda _: None  # files that were half written complain when they are freed
                     say_refusal(
                         f"Memory ran out; {_in_place(placed)}. Use --engine local with --memory for a large table, a "
                         "machine with more memory, or a higher limit (ulimit -v)."
