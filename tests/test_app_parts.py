@@ -377,7 +377,7 @@ def test_a_command_names_the_file_of_a_hierarchy():
 def test_what_is_not_protected_stands_first(work, tmp_path):
     """On the card of a version, and among the warnings that are ticked off."""
     work.settings.roles |= {"region": "confidential", "profit": "other"}
-    work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
+    work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop", "max_left_out": "10%"}
     one = make_version(work, 1, work.settings, tmp_path)
     reasons = one.release.verdict.reasons
     assert one.figures["verdict"].startswith("STOP: ")
@@ -394,7 +394,7 @@ def test_what_is_not_protected_stands_first(work, tmp_path):
 def test_saved_figures_that_shoal_does_not_write_are_refused(work, tmp_path, change):
     from shoal.app.saved_work import _read_version
 
-    work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
+    work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop", "max_left_out": "10%"}
     figures = make_version(work, 1, work.settings, tmp_path).figures
     plain = {"number": 1, "settings": to_plain(work, work.settings), "figures": figures, "stopped": False}
     assert _read_version(work, plain).figures == figures

@@ -35,7 +35,8 @@ NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 def demo(tmp_path_factory):
     """The demo's release and its report."""
     table = firms(2500)
-    release = shoal.mask(table, 5, by="region", weights="weight", missing="group")
+    columns = ["employees", "sales", "wages", "assets", "profit", "research"]
+    release = shoal.mask(table, 5, columns=columns, by="region", weights="weight", rest="keep")
     page = release.report(
         tmp_path_factory.mktemp("report") / "report.html", original=table, comparison=compare_around(release, table)
     )
@@ -211,11 +212,11 @@ def test_another_table_is_no_original(demo, tmp_path, change):
     [
         (pl.DataFrame({"x": np.arange(20.0)}), {}),
         (pl.DataFrame({"x": np.full(20, 7.0), "y": np.arange(20.0)}), {}),
-        (pl.DataFrame({"x": np.full(20, 7.0)}), {}),
+        (pl.DataFrame({"x": np.full(20, 7.0)}), {"columns": ["x"]}),
         (pl.DataFrame({"x": [1.0, 2.0, 3.0]}), {}),
         (pl.DataFrame({"$x_1$ <b>&": np.arange(30.0) ** 3, "列": np.arange(30.0)[::-1] % 7}), {}),
         (pl.DataFrame({"x": [None, None, None, *map(float, range(17))]}), {"missing": "group"}),
-        (pl.DataFrame({"x": [None, *map(float, range(17))]}), {"missing": "drop"}),
+        (pl.DataFrame({"x": [None, *map(float, range(17))]}), {"missing": "drop", "max_left_out": "10%"}),
         (pl.DataFrame({"x": 1e9 + np.arange(40) / 1e3, "y": -np.exp(np.arange(40.0) / 3)}), {"integers": "round"}),
         (pl.DataFrame({f"column {i}": np.random.default_rng(i).normal(size=50) for i in range(30)}), {}),
         (np.random.default_rng(0).normal(size=(40, 2)), {"aggregate": "medoid"}),
@@ -245,7 +246,7 @@ def test_means_in_the_report_of_a_weighted_release_are_weighted(tmp_path, way):
     table = firms(400)
     rng = np.random.default_rng(0)
     table = table.with_columns(weight=pl.Series(np.exp(rng.normal(size=len(table)))))
-    asked = {"columns": ["sales", "research"], "missing": "drop", "weights": "weight"}
+    asked = {"columns": ["sales", "research"], "missing": "drop", "weights": "weight", "max_left_out": "10%"}
     original = table
     if "vector" in way:
         asked["weights"] = table["weight"].to_numpy()
@@ -319,7 +320,7 @@ def test_one_column_that_is_grouped_alone_is_k_anonymous(tmp_path, measured):
 
 def test_an_assessment_has_a_page(tmp_path):
     table = firms(300)
-    masked = shoal.mask(table, 3, columns=["sales", "wages"]).data
+    masked = shoal.mask(table, 3, columns=["sales", "wages"], rest="keep").data
     table.write_csv(tmp_path / "in.csv")
     masked.write_csv(tmp_path / "out.csv")
     done = command("assess", "in.csv", "out.csv", "-k", 5, "--confidential", "sector", "--model", "profit ~ sales",
@@ -503,7 +504,7 @@ def people():
 
 
 def told(tmp_path, table, **asked):
-    release = shoal.mask(table, 3, columns=["x", "y"], **asked)
+    release = shoal.mask(table, 3, columns=["x", "y"], **{"rest": "keep", **asked})
     return release, plain(release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8"))
 
 
@@ -517,6 +518,8 @@ def test_the_page_says_what_else_was_done(tmp_path):
     assert "these lines make the same masked table again" in page
     _, page = told(tmp_path, people(), identifiers=["name", "person"])
     assert "name and person were left out. Nothing else in the table was changed." in page
+    _, page = told(tmp_path, people(), rest="drop")
+    assert "name, person and town were left out. Nothing else in the table was changed." in page
     release, page = told(tmp_path, people(), unit="person", shuffle=True, identifiers=["name"])
     assert "Nothing else in the table" not in page
     assert "these lines make the same masked table again" not in page
@@ -527,14 +530,18 @@ def test_the_page_says_what_else_was_done(tmp_path):
 def test_the_page_tells_what_groups_share_of_confidential_columns(tmp_path):
     illness = pl.Series(["flu", "cold", "gout"] * 20).cast(pl.Enum(["flu", "gout", "cold"]))
     table = people().with_columns(illness=illness, since=pl.Series(range(60)))
-    release, page = told(tmp_path, table, identifiers=["name", "person"], confidential=["illness", "since"])
+    release, page = told(
+        tmp_path, table, identifiers=["name", "person"], confidential=["illness", "since"], keep=["since"]
+    )
     for name, found in release.reached.items():
         figures = f"l = {found['diversity']:.0f} (by entropy {found['entropy']:.2f}), t = {found['closeness']:.3f}"
         shared = r"all records share one value in \d+ of \d+ groups"
         assert re.search(rf"sensitive: {name} {shared}, .*?{re.escape(figures)}", page)
     same = "There are groups whose records all have the same town: whoever finds one knows."
     assert same not in page
-    _, page = told(tmp_path, table.with_columns(town=pl.lit("York")), keep=["name", "person"], confidential="town")
+    _, page = told(
+        tmp_path, table.with_columns(town=pl.lit("York")), keep=["name", "person", "since"], confidential="town"
+    )
     assert same in page
 
 
@@ -548,7 +555,10 @@ def test_a_loss_of_more_than_everything_is_told_in_words(tmp_path):
 
 
 def test_losses_of_cells_that_were_made_missing_are_told_with_their_column(tmp_path):
-    table = people().with_columns(x=pl.when(pl.col("x") < 3).then(None).otherwise("x"))
-    release, page = told(tmp_path, table, missing="group", by="town", small="merge", identifiers=["name"])
+    i = pl.col("i")
+    x = pl.when(i % 160 < 20).then(None).otherwise(i * 37 % 401)
+    table = pl.DataFrame({"i": range(320)}).select(town=i % 40, x=x, y=i * 13 % 397)
+    release, page = told(tmp_path, table, missing="group", by="town", small="merge")
+    assert release.blanked
     worst = max(release.column_loss, key=release.column_loss.get)
     assert f"The column {worst} loses most ({release.column_loss[worst]:.1f} %)" in page

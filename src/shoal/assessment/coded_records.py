@@ -157,6 +157,9 @@ def _fits(release: Release, before: CodedRecords, Y: Floats) -> bool:
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
     _, losses = before.loss(Y)
+    # Records that are left out are in the losses of the release, but not among these records.
+    left_out = release.left_out / (release.records + release.left_out)
+    losses = losses * (1 - left_out) + 100 * left_out
     column_losses = [release.column_loss[name] for name in before.names]
     sure = np.array([coding.distinct for coding in before.embedding.codings]) & ~np.isnan(before.X).all(axis=0)
     # Rounded integers and text are not the very numbers that the loss was summed from.

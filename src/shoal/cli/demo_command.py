@@ -33,15 +33,12 @@ def demo(
         raise FileError(f"Folder {out} cannot be made: {error.strerror}.") from None
     original, masked, report = out / "firms.csv", out / "firms-masked.csv", out / "firms-report.html"
     write_file(firms(), original)
-    command = f"shoal mask {original} -k 5 --by region --weights weight --missing group -o {masked} --report {report}"
+    command = f"shoal mask {original} -k 5 -o {masked} --report {report}"
     say(f"$ {command}", bold=True)
     with moved_together():
         release = mask(
             original,
             5,
-            by="region",
-            weights="weight",
-            missing="group",
             output=masked,
             labels=out / "firms-labels.csv",
             progress=True,

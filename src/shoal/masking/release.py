@@ -120,6 +120,8 @@ class Release:
         in each. It decides what is published (`published`).
     codes
         What missing cells read in masked columns, where it is one of the codes that were named.
+    joined
+        The strata columns in which small strata were joined.
     left_out
         The records of the given table that are not released; each counts in the loss as an average record that lost
         everything.
@@ -160,6 +162,7 @@ class Release:
     group_loss: float = 0.0
     column_group_loss: Mapping[Name, float] = field(default_factory=dict)
     codes: Mapping[Name, Any] = field(default_factory=dict)
+    joined: tuple[Name, ...] = ()
     left_out: int = 0
     blanked: int = 0
     weights: Floats | None = field(default=None, repr=False)

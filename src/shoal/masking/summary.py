@@ -137,6 +137,7 @@ def summarise(
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
         dropped={name: "" for name in records.names if name not in plan.columns.released},
+        joined=() if plan.spellings.joined is None else tuple(plan.spellings.joined.texts),
         left_out=plan.left_out,
         blanked=plan.blanked,
         dominated={

@@ -96,11 +96,10 @@ def procedure_text(release: Release) -> str:
 
 def other_changes_text(release: Release) -> str:
     """Describe the other steps."""
-    parameters = release.parameters
-    dropped = parameters["identifiers"]
+    dropped = list(release.dropped)
     text = f"{together(dropped)} {agreeing(len(dropped), 'was', 'were')} left out. " if dropped else ""
-    rearranged = parameters["small"] == "merge" or parameters["shuffle"] not in (None, False) or len(release.kept) == 0
-    if rearranged or parameters["missing"] == "drop" or parameters["small"] == "suppress" or release.codes:
+    rearranged = release.joined or release.parameters["shuffle"] not in (None, False) or len(release.kept) == 0
+    if rearranged or release.left_out or release.blanked or release.codes:
         return text + "The notes below say what else was done to the table."
     return text + "Nothing else in the table was changed."
 
