@@ -201,6 +201,87 @@ def test_linkage_equals_all_distances(masked):
     assert linkage.linkage(raw, y, groups, linkage.cells_of(raw, strata)).share == pytest.approx(expected)
 
 
+def linked_one_by_one(x, y, strata, records):
+    """Link records to the originals of their stratum that miss the same columns, by all distances."""
+    right = 0.0
+    for i in records:
+        alike = [j for j in range(len(x)) if strata[j] == strata[i] and (np.isnan(x[j]) == np.isnan(x[i])).all()]
+        distances = np.array([np.nansum((y[i] - x[j]) ** 2) for j in alike])
+        near = distances <= distances.min() * (1 + 1e-9) + 1e-12
+        right += near[alike.index(i)] / near.sum()
+    return right / len(records)
+
+
+@pytest.mark.parametrize("sample", [None, 60])
+def test_linkage_within_cells_of_any_size(sample):
+    """Records that unchanged columns tell apart are linked within few others, or within none."""
+    rng = np.random.default_rng(3)
+    sizes = [*[1] * 9, 2, 2, 3, 7, 15, 16, 17, 18, 60]
+    strata = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    x = standardise(rng.integers(0, 5, (len(strata), 2)).astype(float))
+    x[rng.random(len(x)) < 0.2, 1] = np.nan
+    y = np.where(rng.random(len(x)) < 0.5, 0.0, 0.7)[:, None] * x
+    cells, groups = linkage.cells_of(x, strata), np.arange(len(x))
+    found = linkage.linkage(x, y, groups, cells, placed=(x, y), sample=sample, seed=5)
+    records = range(len(x)) if sample is None else np.random.default_rng(5).choice(len(x), sample, replace=False)
+    assert found.share == pytest.approx(linked_one_by_one(x, y, strata, list(records)), rel=1e-12)
+    assert 0.2 < found.share < 0.9
+
+
+def test_what_an_outsider_knows_is_linked_and_counted_and_nothing_else():
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {"x": rng.normal(size=90), "y": rng.normal(size=90), "town": rng.integers(0, 4, 90), "z": rng.permutation(90)}
+    )
+    asked = {"columns": ["x", "y"], "missing": "group", "small": "error", "integers": "float"}
+    release = shoal.mask(table, 5, keep=["town", "z"], **asked)
+    alone = shoal.assess(table[:, :2], release.data[:, :2], columns=["x", "y"], shuffled=False).risk
+    by_town = shoal.assess(table[:, :3], release.data[:, :3], columns=["x", "y"], by="town").risk
+    assert alone.uniqueness.after == 0
+    assert alone.linkage.share < by_town.linkage.share < 1
+    for role in ("confidential", "weights", "unit"):
+        known = table.with_columns(z=pl.col("z") + 1) if role == "weights" else table
+        masked = release.data.with_columns(known["z"])
+        risk = shoal.assess(known, masked, columns=["x", "y"], **{role: "z"}).risk
+        assert risk.linkage == by_town.linkage, role
+        assert risk.uniqueness == by_town.uniqueness, role
+    everything = shoal.assess(table, release.data, columns=["x", "y"])
+    assert everything.risk.linkage.share == everything.risk.linkage.chance == everything.risk.uniqueness.after == 1
+    assert everything.singled_out == release.singled_out == 90
+    # What was renumbered is not known: nobody can look it up.
+    renumbered = release.data.with_columns(town=pl.col("town").replace_strict({0: 7, 1: 5, 2: 6, 3: 9})).drop("z")
+    assert shoal.assess(table, renumbered, columns=["x", "y"]).risk.linkage == alone.linkage
+
+
+def test_a_release_its_report_and_an_assessment_have_the_same_figures(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame(
+        {
+            "x": rng.integers(0, 9, 80), "y": rng.integers(0, 9, 80), "town": rng.integers(0, 3, 80),
+            "ill": rng.choice(["flu", "gout"], 80, p=[0.9, 0.1]), "home": np.r_[np.arange(60), np.arange(20)],
+            "w": rng.uniform(1, 2, 80),
+        }
+    )  # fmt: skip
+    roles = {"confidential": ["ill"], "unit": "home", "weights": "w"}
+    release = shoal.mask(
+        table, 3, columns=["x", "y"], keep=["town"], missing="group", small="error", integers="float", **roles
+    )
+    found = shoal.assess(table, release.data, columns=["x", "y"], **roles)
+    assert 0 < found.singled_out == release.singled_out < 80
+    assert (found.risk.units.units, found.risk.units.of) == release.unique_units
+    assert 0 < found.risk.units.units < found.risk.units.of == 60
+    (ill,) = found.risk.attributes
+    assert (ill.homogeneous, ill.groups) == release.homogeneous["ill"]
+    assert (ill.concentrated, ill.groups) == release.concentrated["ill"]
+    text, page = str(found), release.report(tmp_path / "page.html", original=table).read_text("utf-8")
+    page = page.replace("\u00a0", " ")
+    for figure in (found.risk.uniqueness.figure, found.risk.linkage.figure, found.risk.units.figure):
+        assert figure in text
+        assert figure in page
+    assert found.risk.units.figure in str(release)
+    assert shoal.assess(table, release.data.drop("home"), columns=["x", "y"], **roles).risk.units is None
+
+
 def test_a_sample_brackets_the_whole():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 2))

@@ -19,7 +19,7 @@ from shoal.algorithms.registry import ALL_METHODS
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.coded_records import read_original
 from shoal.assessment.measurement import assess_arrays, secret_codes
-from shoal.assessment.risk import Risk
+from shoal.assessment.risk import Risk, UnitUniqueness
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.messages import agreeing, count, holders
@@ -144,7 +144,8 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
     assessment = assess_arrays(before, Y, strata, known=known, k=release.k, confidential=confidential)
     # The recount knows the order of all kinds of values.
     attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in assessment.risk.attributes]
-    assessment = replace(assessment, risk=replace(assessment.risk, attributes=tuple(attributes)))
+    units = release.unique_units and UnitUniqueness(*release.unique_units, release.parameters["unit"])
+    assessment = replace(assessment, risk=replace(assessment.risk, attributes=tuple(attributes), units=units))
     assessment = as_published(assessment, published.column_loss, dominated_spreads(before, Y, release.labels))
     parts = [
         sections.groups(release.sizes, release.k),
