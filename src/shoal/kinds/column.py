@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from shoal.core.types import Floats, Name, Spelling
@@ -39,7 +40,6 @@ TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "durati
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 
 MOST_DECIMALS = 10
-EXACT = 2.0**53  # up to here, floats hold all whole numbers
 SAMPLE = 2000  # cells whose spelling is looked at
 MOST = 0.9  # the share of cells that must look alike
 
@@ -92,30 +92,37 @@ class Column:
         if np.isnan(self.values).all():
             return None
         if "int" in self.type or "float" in self.type:
-            decimals = 0 if "int" in self.type else decimals_of(self.values)
+            numbers = self.values.astype(np.float32) if self.type == "float32" else self.values
+            decimals = 0 if "int" in self.type else decimals_of(numbers)
             return Storage(self.type, whole=decimals == 0, decimals=decimals)
         return Storage(self.type, whole=False)
 
 
-def decimals_of(values: Floats) -> int | None:
-    """Return the most decimals that a number has; None for more than ten, or for no number.
+def decimals_of(values: npt.NDArray[Any]) -> int | None:
+    """Return the most decimals that a number has; None for more than ten or than are exact, or for no number.
+
+    Each number is judged by itself, so that the parts of a column agree with the column.
 
     Examples
     --------
     >>> decimals_of(np.array([3509.7, 12.25, np.nan])), decimals_of(np.array([1 / 3])), decimals_of(np.array([-7.0]))
     (2, None, 0)
+    >>> decimals_of(np.array([3509.7], dtype=np.float32))
+    1
     """
-    present = values[~np.isnan(values)]
+    present, decimals = values[~np.isnan(values)], 0
+    exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     if not len(present):
         return None
-    some, largest = present[:1000], float(np.abs(present).max())
-    for decimals in range(MOST_DECIMALS + 1):
-        power = 10.0**decimals
-        if decimals and largest * power >= EXACT:
-            return None
-        if all((np.rint(numbers * power) / power == numbers).all() for numbers in (some, present)):
-            return decimals
-    return None
+    for numbers in (present[:SAMPLE], present):  # a few say that numbers have all digits
+        decimals, left = 0, numbers[np.rint(numbers) != numbers]
+        while len(left):
+            decimals += 1
+            power = 10.0**decimals
+            if decimals > MOST_DECIMALS or np.abs(left).max() * power >= exact:
+                return None
+            left = left[np.rint(left * power) / power != left]
+    return decimals
 
 
 def is_whole(values: Floats) -> bool:

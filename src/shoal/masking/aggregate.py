@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.registry import Outcome
+from shoal.core.checks import EXACT
 from shoal.core.measures import centroids, group_errors, group_sizes, split_largest, squared_errors
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.engines.records import Arrays
@@ -120,9 +121,12 @@ class Rounding:
         for place, decimals in enumerate(self.decimals):
             if decimals is not None:
                 power = 10.0**decimals
-                rounded[:, place] = nearest(values[:, [place]] * power, nonzero[[place]])[:, 0] / power
+                scaled = values[:, [place]] * power
+                fitted = nearest(scaled, nonzero[[place]]) / power
+                # Numbers with more digits than a float holds have no such decimals; the division would only blur them.
+                rounded[:, place] = np.where(np.abs(scaled) < EXACT, fitted, values[:, [place]])[:, 0]
         rounded[:, self.timed] = np.rint(values[:, self.timed])
-        rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
+        rounded[:, single & ~whole] = rounded[:, single & ~whole].astype(np.float32)
         if self.totals:
             for j in np.flatnonzero(whole):
                 rounded[:, j] = keep_totals(values[:, j], X[:, j], labels, block, nonzero=bool(nonzero[j]))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import ne
+from itertools import accumulate
+from operator import itemgetter, ne
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,6 +243,15 @@ class JoinedPatterns(NamedTuple):
     becomes: dict[Pattern, Pattern]  # by pattern: what its records miss then
     donations: dict[Pattern, list[Donation]]  # by pattern: records that miss something else
 
+    def blanked(self, patterns: Mapping[Pattern, Held]) -> int:
+        """Return the number of cells that are made missing."""
+        joined = sum(held.records * (sum(self.becomes[p]) - sum(p)) for p, held in patterns.items())
+        return joined + sum(
+            made.records * (sum(made.missing) - sum(self.becomes[p]))
+            for p, sent in self.donations.items()
+            for made in sent
+        )
+
 
 def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = False) -> JoinedPatterns:
     """Return the pattern that the records of each get, such that every one has k records, or units.
@@ -252,13 +262,19 @@ def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = Fal
     Examples
     --------
     >>> a, b, both, none = (True, False), (False, True), (True, True), (False, False)
-    >>> sizes = {none: "abcdefghi", a: "j", both: "klmn", b: "opq"}
+    >>> sizes = {none: "abcdefghi", a: "jk", both: "lmno", b: "pqr"}
     >>> held = {pattern: Held(len(holders), frozenset(holders)) for pattern, holders in sizes.items()}
     >>> join_patterns(held, 3, whole=True).becomes[a]
     (True, True)
     >>> join_patterns(held, 3).donations
-    {(False, False): [Donation(records=2, missing=(True, False))]}
+    {(False, False): [Donation(records=1, missing=(True, False))]}
     """
+    ways = [_join_patterns(patterns, k, whole=True), *([] if whole else [_join_patterns(patterns, k, whole=False)])]
+    return min(ways, key=lambda joined: joined.blanked(patterns))
+
+
+def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> JoinedPatterns:
+    """Join the rarest pattern to the one that costs least, until all have k; cheap steps may cost most in the end."""
     remaining, becomes = dict(patterns), {pattern: pattern for pattern in patterns}
     donations: dict[Pattern, list[Donation]] = {}
     untouched = set() if whole else set(patterns)  # patterns whose records are those of the table
@@ -321,24 +337,29 @@ def _donations(
 ) -> tuple[dict[tuple[int, Cell], list[Donation]], int]:
     """Return which records of each part miss more columns, the first ones of their cell, and how many cells that makes.
 
-    `joined` and `becomes` are those of each cell.
+    `joined` and `becomes` are those of each cell. Cells give in the order in which the table spells them first, so that
+    its division into parts decides nothing.
     """
     left = {(id(patterns), missing): list(made) for patterns in joined for missing, made in patterns.donations.items()}
     donations: dict[tuple[int, Cell], list[Donation]] = {}
-    blanked = first = 0
-    for part, numbers in zip(parts, roots, strict=True):
-        for cell, number, count_ in zip(part.cells, numbers.tolist(), part.counts.tolist(), strict=True):
-            missing, records = cells[number].missing, count_
-            waiting = left.get((id(joined[number]), missing), [])
-            while records and waiting:
-                take = min(records, waiting[0].records)
-                donations.setdefault((first, cell), []).append(Donation(take, waiting[0].missing))
-                blanked += take * (sum(waiting[0].missing) - sum(becomes[number]))
-                records -= take
-                waiting[0] = waiting[0]._replace(records=waiting[0].records - take)
-                if not waiting[0].records:
-                    waiting.pop(0)
-        first += part.rows
+    blanked, order = 0, {cell: i for i, cell in enumerate(number_cells([part.cells for part in parts])[1])}
+    firsts = accumulate((part.rows for part in parts), initial=0)
+    held = [
+        (order[cell], first, cell, number, records)
+        for first, part, numbers in zip(firsts, parts, roots, strict=False)
+        for cell, number, records in zip(part.cells, numbers.tolist(), part.counts.tolist(), strict=True)
+    ]
+    for _, first, cell, number, records in sorted(held, key=itemgetter(0, 1)):
+        missing, available = cells[number].missing, records
+        waiting = left.get((id(joined[number]), missing), [])
+        while available and waiting:
+            take = min(available, waiting[0].records)
+            donations.setdefault((first, cell), []).append(Donation(take, waiting[0].missing))
+            blanked += take * (sum(waiting[0].missing) - sum(becomes[number]))
+            available -= take
+            waiting[0] = waiting[0]._replace(records=waiting[0].records - take)
+            if not waiting[0].records:
+                waiting.pop(0)
     return donations, blanked
 
 

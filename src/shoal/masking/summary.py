@@ -167,9 +167,13 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             for name, new in zip(plan.columns.zeros, new_zeros(buckets).tolist(), strict=True)
             if new
         ]
-    partly = ", but for those that miss a part of it" if request.missing == "group" else ""
+    incomplete = {
+        name for name, present in zip(plan.columns.masked, plan.present.tolist(), strict=True) if present < plan.rows
+    }
     notes += [
-        f"the sum {rule.text} holds in the release: every record was checked{partly}" for rule in plan.columns.rules
+        f"the sum {rule.text} holds in the release: every record was checked"
+        + ", but for those that miss a part of it" * any(name in incomplete for name in rule.columns)
+        for rule in plan.columns.rules
     ]
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
     changed = [name for name, has_decimals in zip(plan.columns.masked, decimals, strict=True) if has_decimals]
