@@ -17,7 +17,7 @@ from shoal.core.errors import FileError, InputError, VerificationError
 from shoal.engines import cluster
 from shoal.engines import dask as engine
 from shoal.masking import pipeline
-from shoal.tables.formats.data_sets import one_schema
+from shoal.tables.addresses import one_schema
 
 dask = pytest.importorskip("dask", reason="the extra shoal[dask] is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
@@ -149,7 +149,7 @@ def test_the_recount_reads_what_was_written(in_memory, monkeypatch):
 
 
 def test_who_writes_too_late_removes_that_file(in_memory):
-    from shoal.tables.formats.data_sets import abandon, begin, write_part
+    from shoal.tables.addresses import abandon, begin, write_part
 
     begin("memory://late.parquet")
     write_part("memory://late.parquet", 0, pa.table({"a": [1]}))

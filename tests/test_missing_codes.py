@@ -116,6 +116,16 @@ def test_ordered_types_keep_their_type():
 # Files
 
 
+@pytest.mark.parametrize("source", ["polars", "pandas", "pyarrow", "csv"])
+def test_codes_that_are_numbers_do_not_make_categories_look_like_numbers(tmp_path, source):
+    people = pl.DataFrame({"job": ["clerk", "-9", "clerk", "-8", "clerk", "-9"] * 2})
+    people.write_csv(tmp_path / "people.csv")
+    sources = {"polars": people, "pandas": people.to_pandas(), "pyarrow": people.to_arrow()}
+    release = masked(sources.get(source, tmp_path / "people.csv"), (-9, -8), "job")
+    assert release.kinds == {"job": "nominal"}
+    assert pl.DataFrame(release.data)["job"].to_list() == ["clerk", "-9"] * 6
+
+
 def test_text_of_csv_files_is_matched_as_a_number_and_written_in_one_way(tmp_path):
     cells = ["10", "20", "-9.0", "30", "99", "40", "-9", "50", "", "NA"]
     pl.DataFrame({"income": cells, "left": cells}).write_csv(tmp_path / "in.csv")

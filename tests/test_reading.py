@@ -8,6 +8,7 @@ import pytest
 import shoal
 from shoal.cli import main
 from shoal.demo import firms
+from shoal.tables import number_text
 from shoal.tables.files import TableFile, open_data
 from shoal.tables.formats import csv_files
 
@@ -25,7 +26,7 @@ def counts(monkeypatch):
         return counted
 
     monkeypatch.setattr(csv_files, "_parse", counting("read", csv_files._parse))
-    monkeypatch.setattr(csv_files, "parse_numbers", counting("parsed", csv_files.parse_numbers))
+    monkeypatch.setattr(number_text, "parse_numbers", counting("parsed", number_text.parse_numbers))
     return counts
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core.errors import FileError, VerificationError
 from shoal.masking import steps
-from shoal.tables.columns import cells_of, check_released, only_columns, with_cells, without_columns
+from shoal.tables.columns import cells_of, check_released, only_columns, with_cells
 from shoal.tables.files import FORMATS
 from shoal.tables.table import Table
 
@@ -310,7 +310,6 @@ def test_helpers_take_names_for_names(names, data):
     assert only_columns(frame, some).to_dict(as_series=False) == {
         name: frame.to_dict()[name].to_list() for name in some
     }
-    assert without_columns(frame, some).columns == [name for name in names if name not in some]
     for name in some:
         assert cells_of(frame, name).str.strip_chars().to_list() == [str(names.index(name)), None]
     new = with_cells(frame, {name: pl.Series([name, "!"]) for name in [*some, "new"]})

@@ -17,9 +17,8 @@ from shoal.core.errors import InputError, ShoalError
 from shoal.core.messages import parameter
 from shoal.core.types import Name
 from shoal.engines.records import Schema
-from shoal.tables.addresses import Place
+from shoal.tables.addresses import Place, cast_part, one_schema, part_place, write_part
 from shoal.tables.formats.arrow_files import describe_parquet
-from shoal.tables.formats.data_sets import cast_part, one_schema, part_place, write_part
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
 from shoal.tables.formats.metadata import without_metadata

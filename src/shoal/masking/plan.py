@@ -40,9 +40,8 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns, settle
 from shoal.masking.steps import scan_part
 from shoal.masking.sums import LARGEST
-from shoal.tables.columns import Code, Name, as_number
+from shoal.tables.columns import Code, Name, as_number, coded_text
 from shoal.tables.files import CSV
-from shoal.tables.formats.csv_files import coded_text
 from shoal.tables.number_text import Dialect, common_type, number_type
 
 __all__ = [

@@ -170,7 +170,7 @@ def count_part(
     """
     masked, categories, by = columns.masked, columns.categories, columns.by
     table = table.coded(codes)
-    words = [table[name].words(category=name in categories) for name in masked]
+    words = table.words(masked, categories)
     arrays: dict[str, Any] = {"words": np.column_stack(words)}
     strata: list[tuple[object, ...]] = [()]
     if by:

@@ -1,15 +1,21 @@
-"""Files at addresses, such as ``s3://bucket/table.parquet``: found, read and written through fsspec.
+"""Files and data sets at addresses, such as ``s3://bucket/table.parquet``: found, read and written through fsspec.
 
 What a cluster reads and writes lies where all its workers see it. Plain paths and ``file:`` addresses are files of this
 machine, or of a file system that is mounted everywhere; all others are object stores, in which nothing is renamed.
+
+A data set is a folder of Parquet files, one for each part, written by many and whole or not there at all. A folder of
+this machine is written under another name beside its target and moved into place. In an object store nothing is
+renamed: the files are written to the target itself, beside the sign ``_UNFINISHED``, and ``_SUCCESS`` is written last.
+Whoever writes a file there looks afterwards whether that sign is still there: if it is gone, the run was given up, and
+the file goes too.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,15 +23,23 @@ from typing import Any
 from shoal.core.errors import FileError, InputError
 
 __all__ = [
+    "OWN",
     "Place",
+    "abandon",
     "as_place",
+    "begin",
+    "cast_part",
     "find_places",
+    "finish",
     "is_address",
     "join",
     "naming_address",
+    "one_schema",
     "open_place",
+    "part_place",
     "suffix_of",
     "system_of",
+    "write_part",
 ]
 
 Place = Path | str  # a file of this machine, or an address
@@ -33,6 +47,9 @@ Place = Path | str  # a file of this machine, or an address
 # A path that went through pathlib has lost one of its slashes; a single letter is a drive of Windows.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.IGNORECASE | re.DOTALL)
 LOCAL = ("file", "local")
+SUCCESS, UNFINISHED = "_SUCCESS", "_UNFINISHED"
+# What a data set of ours consists of: a folder of nothing else may be replaced by a new one.
+OWN = re.compile(r"part-\d{5,}\.parquet|_SUCCESS|_UNFINISHED")
 
 
 def as_place(path: str | os.PathLike[str]) -> Place:
@@ -128,3 +145,90 @@ def open_place(place: Place, mode: str = "rb") -> Iterator[Any]:
     # Columns are read by themselves: what lies around them is not wanted.
     with system.open(path, mode, **({"cache_type": "none"} if mode == "rb" else {})) as file:
         yield file
+
+
+# Data sets
+
+
+def begin(address: str) -> None:
+    """Put up the sign of a data set that is being written."""
+    with naming_address(address):
+        _touch(join(address, UNFINISHED))
+
+
+def finish(folder: Place) -> None:
+    """Say that a data set is whole."""
+    if isinstance(folder, Path):
+        (folder / SUCCESS).touch()
+        return
+    with naming_address(folder):
+        system, path = system_of(folder)
+        _touch(join(folder, SUCCESS))
+        system.rm_file(f"{path}/{UNFINISHED}")
+
+
+def abandon(address: str) -> None:
+    """Remove a data set from an object store; who still writes finds the sign gone, and removes that file."""
+    system, path = system_of(address)
+    with suppress(Exception):  # it may not have come so far
+        system.rm_file(f"{path}/{UNFINISHED}")
+    with naming_address(address):
+        system.invalidate_cache()
+        for name in system.find(path):
+            system.rm_file(name)
+        with suppress(Exception):  # stores without folders have none to remove
+            system.rmdir(path)
+
+
+def part_place(folder: Place, part: int) -> Place:
+    """Return the file of a part."""
+    return join(folder, f"part-{part:05d}.parquet")
+
+
+def write_part(folder: Place, part: int, table: Any, plain: Sequence[str] = ()) -> None:
+    """Write the file of a part; columns of `plain` hardly repeat their values, and get no dictionary."""
+    from pyarrow import parquet
+
+    place = part_place(folder, part)
+    dictionary = [name for name in table.column_names if name not in plain]
+    if isinstance(place, Path):
+        with place.open("wb") as file:
+            parquet.write_table(table, file, use_dictionary=dictionary, row_group_size=max(1, len(table)))
+            file.flush()
+            os.fsync(file.fileno())
+        return
+    with naming_address(place):
+        with open_place(place, "wb") as file:
+            parquet.write_table(table, file, use_dictionary=dictionary, row_group_size=max(1, len(table)))
+        system, path = system_of(place)
+        system.invalidate_cache()
+        if not system.exists(str(PurePosixPath(path).parent / UNFINISHED)):
+            system.rm_file(path)
+            raise FileError(f"Output {folder} is no longer needed: its run was abandoned.")
+
+
+def one_schema(schemas: Iterable[Any], what: str) -> Any:
+    """Return the columns of all parts together: the type of those in which any cell is not missing."""
+    import pyarrow as pa
+
+    try:
+        return pa.unify_schemas(list(dict.fromkeys(schemas)), promote_options="permissive")
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(
+            f"{what} has other types in one partition than in another ({reason}). Give them one type."
+        ) from None
+
+
+def cast_part(folder: Place, part: int, schema: Any, plain: Sequence[str]) -> None:
+    """Write a part again, with the types that all parts have together."""
+    from pyarrow import parquet
+
+    with open_place(part_place(folder, part)) as file:
+        table = parquet.read_table(file)
+    write_part(folder, part, table.cast(schema), plain)
+
+
+def _touch(place: Place) -> None:
+    with open_place(place, "wb") as file:
+        file.write(b"")

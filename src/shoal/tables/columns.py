@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from shoal.core.messages import parameter
 from shoal.core.types import Floats, Name, Spelling
 from shoal.kernels.words import ABSENT, Words, words_of
 from shoal.kinds.column import FLOAT, Column, Storage, composed, composed_cells
-from shoal.tables.number_text import CODE
+from shoal.tables.number_text import CODE, Dialect, plain_numbers
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale
@@ -33,6 +33,7 @@ __all__ = [
     "cells_of",
     "check_codes",
     "check_released",
+    "coded_text",
     "column_of",
     "is_coded",
     "kind_of",
@@ -44,7 +45,7 @@ __all__ = [
     "whole_numbers",
     "with_cells",
     "without_codes",
-    "without_columns",
+    "without_words",
 ]
 
 Code = str | int | float
@@ -77,11 +78,6 @@ def only_columns(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     places = {name: place for place, name in enumerate(frame.columns)}
     # Not frame[:, places], which gives a column without a name another one.
     return frame.select(pl.selectors.by_index([places[name] for name in names]))
-
-
-def without_columns(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return all columns except some."""
-    return only_columns(frame, [name for name in frame.columns if name not in names])
 
 
 def with_cells(frame: pl.DataFrame, cells: Mapping[str, pl.Series]) -> pl.DataFrame:
@@ -303,3 +299,16 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
 def without_codes(cells: pl.Series, codes: Sequence[Code]) -> pl.Series:
     """Return cells with null in the place of codes."""
     return cells.set(is_coded(cells, codes), None) if codes else cells
+
+
+def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
+    """Say which cells are codes for missing, as text or as the number that they mean."""
+    if not codes:
+        return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
+    return is_coded(text, codes, plain_numbers(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
+
+
+def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
+    """Return cells with null in the place of codes that are no numbers."""
+    words = [composed(code) for code in codes if isinstance(code, str) and as_number(code) is None]
+    return text.set(composed_cells(text).str.strip_chars().is_in(words), None) if words else text

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.core.errors import FileError, InputError
 from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
-from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
+from shoal.tables.addresses import OWN, as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.columns import Name
 from shoal.tables.formats.arrow_files import (
     ARROW,
@@ -26,7 +26,6 @@ from shoal.tables.formats.arrow_files import (
     write_arrow,
 )
 from shoal.tables.formats.csv_files import check_header, read_csv, write_csv
-from shoal.tables.formats.data_sets import OWN
 from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table

@@ -43,7 +43,7 @@ __all__ = [
 
 SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
 # 007 and 0123 are codes, not numbers.
-CODE = r"^[+-]?0\d"
+CODE = r"^\s*[+-]?0\d"
 DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # no number with two points
 # Also with a currency, a unit, a sign between thousands, a percent sign, or in parentheses, as losses are written.
 NUMBER_LIKE = (
@@ -91,6 +91,15 @@ def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Ser
         if parsed.len() - parsed.null_count() == present:
             return parsed
     return series
+
+
+def parse_columns(texts: Sequence[pl.Series], dialect: Dialect) -> list[tuple[pl.Series, bool]]:
+    """Return each column as `parse_numbers` does, counting codes as numbers, and whether it has any."""
+    parsed = [parse_numbers(text, dialect, codes=True) for text in texts]
+    return [
+        (cells, cells.dtype.is_numeric() and bool(text.str.contains(CODE).any()))
+        for cells, text in zip(parsed, texts, strict=True)
+    ]
 
 
 def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | None:

@@ -16,8 +16,7 @@ from types import FrameType
 
 from shoal.core.errors import FileError
 from shoal.core.progress import SIGNALS, check_interrupt
-from shoal.tables.addresses import Place
-from shoal.tables.formats.data_sets import abandon, begin, finish
+from shoal.tables.addresses import Place, abandon, begin, finish
 
 if os.name == "posix":
     import fcntl

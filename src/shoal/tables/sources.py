@@ -16,7 +16,7 @@ from shoal.core.errors import FileError, InputError
 from shoal.core.messages import setting
 from shoal.kinds.column import word_of
 from shoal.tables.addresses import Place, as_place, is_address
-from shoal.tables.columns import Codes, Name, named_cells
+from shoal.tables.columns import Codes, Name, named_cells, without_words
 from shoal.tables.files import CSV
 from shoal.tables.formats.arrow_files import (
     PARQUET,
@@ -26,7 +26,7 @@ from shoal.tables.formats.arrow_files import (
     read_batches,
     validated,
 )
-from shoal.tables.formats.csv_files import TextStore, check_header, read_head, without_words
+from shoal.tables.formats.csv_files import TextStore, check_header, read_head
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
 from shoal.tables.number_text import Dialect, number_type

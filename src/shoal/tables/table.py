@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from shoal.core.errors import InputError, closest
+from shoal.core.errors import InputError, VerificationError, closest
 from shoal.core.measures import group_sizes
 from shoal.core.messages import agreeing, listed, parameter
 from shoal.core.types import Bools, Ints, Spelling
 from shoal.kernels.words import Words, number_bits
-from shoal.kinds.column import Column, composed_cells, word_of
+from shoal.kinds.column import MISSING, Column, composed_cells, word_of
 from shoal.kinds.date import Date, check_no_dates, read_dates
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
@@ -27,30 +27,50 @@ from shoal.tables.columns import (
     NewColumn,
     cell_words,
     check_codes,
+    coded_text,
     column_of,
     is_coded,
     whole_numbers,
     with_cells,
     without_codes,
+    without_words,
 )
-from shoal.tables.formats.frame_columns import as_polars, is_opaque
+from shoal.tables.formats.frame_columns import (
+    arrow_numbers,
+    as_polars,
+    is_null,
+    is_opaque,
+    levels_of,
+    native_type,
+    to_polars,
+)
 from shoal.tables.number_text import (
     TextNumbers,
+    as_type,
     find_thousands,
     mostly_numbers,
     no_numbers,
+    not_numbers,
     not_numeric,
+    number_type,
+    parse_columns,
+    spelled_numbers,
     text_numbers,
 )
 
 if TYPE_CHECKING:
+    import narwhals as nw
+
+    from shoal.tables.formats.csv_files import TextStore
     from shoal.tables.number_text import Dialect
 
 __all__ = [
     "NO_INDEX",
     "Store",
+    "Strata",
     "Table",
     "TableColumn",
+    "TextColumn",
     "check_name",
     "check_names",
     "choose_columns",
@@ -61,87 +81,11 @@ __all__ = [
     "stratum_codes",
 ]
 
+Strata = Mapping[Name, Mapping[Spelling, Spelling]]  # cells of columns of strata that are spelled otherwise, and how
 NO_INDEX = (
     "the index of the pandas table is not in the release: records are numbered from 0; reset_index() makes the index a "
     "column"
 )
-
-
-class Store:
-    """The cells of a table in the hands of a format: handed over by column, and put together again after masking."""
-
-    names: list[Name]  # of all columns
-    rows: int  # the number of records
-    native: Any  # the cells as the user knows them; of a CSV file, as they are written
-    dialect: Dialect | None = None  # how a CSV file is written, whose cells are text
-    index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
-    holds_text: bool = True  # whether a masked column may become text
-
-    def column(self, name: Name, codes: Sequence[Code]) -> TableColumn:
-        """Return a column; `codes` are cells that mean missing."""
-        return TableColumn(self, name, codes)
-
-    def cells(self, name: Name) -> pl.Series:
-        """Return the cells of a column in polars, without a name; as text where polars has no type for them."""
-        raise NotImplementedError
-
-    def written(self, name: Name) -> pl.Series:
-        """Return the cells of a column as the file will hold them."""
-        return self.cells(name)
-
-    def spelled(self, name: Name) -> pl.Series:
-        """Return the cells of a column with codes that the format itself reads as missing."""
-        return self.cells(name)
-
-    def nulls(self, name: Name) -> Bools:
-        """Return which cells of a column are null; NaN is another cell."""
-        return self.cells(name).is_null().to_numpy()
-
-    def objects(self, name: Name) -> list[Any]:
-        """Return the cells of a column as objects of Python."""
-        return self.cells(name).to_list()
-
-    def plain_numbers(self, name: Name) -> NDArray[Any] | None:
-        """Return the numbers of a column that misses none, if they are at hand without polars."""
-        return None
-
-    def dtype(self, name: Name) -> Any:
-        """Return the type of a column in narwhals or polars."""
-        return self.cells(name).dtype
-
-    def native_type(self, name: Name) -> Any:
-        """Return the type of a column in its own library."""
-        return self.dtype(name)
-
-    def levels(self, name: Name) -> tuple[Any, ...] | None:
-        """Return the values of a column in their order, if its type knows one."""
-        return None
-
-    def scale(self, name: Name) -> str | None:
-        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
-        if self.levels(name) is not None:
-            return "ordinal"
-        return "nominal" if str(self.dtype(name)) == "Categorical" else None
-
-    def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> Store:
-        """Return the cells as a CSV file of ours is written, without what the original file says of them."""
-        return self
-
-    def take(self, rows: Ints) -> Store:
-        """Return the cells of some of the records."""
-        raise NotImplementedError
-
-    def only(self, names: Sequence[Name]) -> Store:
-        """Return the cells of some of the columns."""
-        raise NotImplementedError
-
-    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> Store:
-        """Return the cells with new values in some columns and other spellings in the strata, without metadata."""
-        raise NotImplementedError
-
-    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Store:
-        """Return the cells with text in the place of some columns."""
-        raise NotImplementedError
 
 
 class TableColumn:
@@ -152,17 +96,32 @@ class TableColumn:
     """
 
     def __init__(self, store: Store, name: Name, codes: Sequence[Code]) -> None:
-        self._store, self.name, self._codes = store, name, codes
+        self.store, self.name, self.codes = store, name, codes
 
-    @property
-    def written(self) -> pl.Series:
-        """The cells as they are written, text where it is text."""
-        return self._store.written(self.name)
+    @cached_property
+    def _series(self) -> nw.Series[Any]:
+        return self.store.series(self.name)
 
     @property
     def meaning(self) -> pl.Series:
-        """The cells as they are compared."""
-        return self._store.cells(self.name)
+        """The cells as they are compared, as text where polars has no type for them."""
+        return to_polars(self._series)
+
+    @property
+    def written(self) -> pl.Series:
+        """The cells as a file will hold them, text where it is text."""
+        return self.meaning
+
+    @property
+    def spelled(self) -> pl.Series:
+        """The cells with codes that the format itself reads as missing."""
+        return self.meaning
+
+    @property
+    def key(self) -> pl.Series:
+        """The cells as they are compared, text in one Unicode form."""
+        cells = self.meaning
+        return composed_cells(cells) if isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)) else cells
 
     @property
     def counted(self) -> pl.Series:
@@ -172,52 +131,47 @@ class TableColumn:
     @property
     def present(self) -> pl.Series:
         """The cells with null where they are missing."""
-        return without_codes(self.meaning, self._codes)
-
-    @property
-    def stored(self) -> pl.Series:
-        """The cells in the type in which they are returned."""
-        return self.meaning
-
-    @property
-    def text_type(self) -> str | None:
-        """What text is stored as: Int64, Float64 or String; None if all cells are missing."""
-        return None
-
-    def as_type(self, dtype: pl.DataType | None) -> pl.Series:
-        """Return text as the type that all parts of the table have."""
-        return self.meaning
+        return without_codes(self.meaning, self.codes)
 
     @property
     def numeric(self) -> bool:
         """Whether the cells are numbers; a pandas index that a file carried along counts as none."""
-        return self._store.dtype(self.name).is_numeric() and not stored_indexes([self.name])
+        return self._series.dtype.is_numeric() and not stored_indexes([self.name])
 
     @property
     def timed(self) -> bool:
         """Whether the type is a date, a time of day or a duration; pandas may hold them as objects."""
-        dtype = self._store.dtype(self.name)
+        dtype = self._series.dtype
         if str(dtype) == "Object":
             return word_of(self.meaning.dtype) is not None
-        return word_of(dtype) is not None or str(self._store.native_type(self.name)).startswith("date64")
+        return word_of(dtype) is not None or str(native_type(self._series)).startswith("date64")
+
+    @property
+    def levels(self) -> tuple[Any, ...] | None:
+        """The values in their order, if the type knows one."""
+        return levels_of(self._series)
+
+    @property
+    def scale(self) -> str | None:
+        """The scale "nominal" or "ordinal" if the table says that the column holds categories."""
+        if self.levels is not None:
+            return "ordinal"
+        return "nominal" if str(self._series.dtype) == "Categorical" else None
 
     def numbers(self, first: int = 0) -> Column:
         """Return the column as numbers, or refuse one that holds none."""
-        plain = None if self._codes else self._store.plain_numbers(self.name)
+        plain = None if self.codes else arrow_numbers(self._series)
         if plain is not None:
             return Column(self.name, plain.astype(np.float64, copy=False), str(plain.dtype))
-        return column_of(self.name, self._numbers(first))
-
-    def _numbers(self, first: int) -> pl.Series:
-        dtype = self._store.dtype(self.name)
+        dtype = self._series.dtype
         if not dtype.is_numeric():
-            raise no_numbers(self.name, self._store.objects(self.name), str(dtype), first)
-        return self.present
+            raise no_numbers(self.name, self._series.to_list(), str(dtype), first)
+        return column_of(self.name, self.present)
 
     def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return dates, times or durations, also of text that is read as the kind says, and their span."""
-        name, dtype, stored = self.name, self._store.dtype(self.name), self._store.native_type(self.name)
-        if not self._store.holds_text:
+        name, dtype, stored = self.name, self._series.dtype, native_type(self._series)
+        if not self.store.holds_text:
             raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
         series = self.present
         if series.dtype == pl.String and word_of(dtype):
@@ -250,26 +204,26 @@ class TableColumn:
         return no_numbers(self.name, self.meaning.to_list(), "text", first)
 
     def _categories(self, first: int, *, named: bool) -> pl.Series:
-        series, stored = self.meaning, self._store.native_type(self.name)
+        series, stored = self.meaning, native_type(self._series)
         if str(stored).startswith(("period", "month_day_nano_interval")):
             way_out = "Turn them into dates or durations first; pandas has .dt.to_timestamp() for that."
             raise not_numeric(self.name, f"its type is {stored}", way_out)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
-        if named and not self._store.holds_text:
+        if named and not self.store.holds_text:
             check_codes(self.name, series, first)
         if named and series.dtype.is_float():
             series = whole_numbers(self.name, series, first)
         kind = series.dtype
         if kind not in (pl.String, pl.Boolean) and not (named and (kind.is_integer() or word_of(kind))):
             raise no_numbers(self.name, [], str(kind), first)
-        return without_codes(series, self._codes)
+        return without_codes(series, self.codes)
 
     def compared(self, kind: Kind, first: int = 0) -> tuple[pl.Series, bool]:
         """Return the cells of a sensitive column as they are compared, and whether they have an order."""
         if kind.scaled:
             return kind.compared(self.name, self.moments(cast("Date", kind), first)[0])
-        cells = composed_cells(self.meaning) if kind.numeric else None
+        cells = self.key if kind.numeric else None
         if kind.additive and cells is not None and isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
             kind, cells = Nominal(), None  # text that is called numbers has no order
         return kind.compared(self.name, self.categories(first) if cells is None else cells)
@@ -280,32 +234,164 @@ class TableColumn:
 
     def text_numbers(self, first: int = 0) -> TextNumbers | None:
         """Return what numbers a column of text or of objects holds, or None; a category is none by its type."""
-        dtype, series = str(self._store.dtype(self.name)), None
+        dtype, series = str(self._series.dtype), None
         if dtype in ("String", "Object"):
             series = self.meaning
             if series.dtype.is_numeric():
                 return TextNumbers(1, 1, "its type is object", "Turn it into numbers.")
             if dtype == "Object":
-                objects = self._store.objects(self.name)
+                objects = self._series.to_list()
                 series = pl.Series([None if cell is None else str(cell) for cell in objects], dtype=pl.String)
         return text_numbers(series, None, first) if series is not None and series.dtype == pl.String else None
 
     def spellings(self, missing: Bools) -> frozenset[Spelling]:
         """Return the ways in which missing cells are spelled: None for null, "NaN", and codes."""
-        cells, codes = self._store.spelled(self.name), self._codes
+        cells, codes = self.spelled, self.codes
         occurring = [str(code) for code in codes if is_coded(cells, [code]).any()]
         if occurring:
             missing = missing & ~is_coded(cells, codes).to_numpy()
-        null = self._store.nulls(self.name)
+        null = is_null(self._series)
         plain = {None: missing & null, "NaN": missing & ~null}
         return frozenset([*occurring, *(spelling for spelling, where in plain.items() if where.any())])
 
     def words(self, *, category: bool = False) -> Words:
         """Return a word for each cell: the same for cells that are written alike, and only then."""
-        plain = None if self._codes or category else self._store.plain_numbers(self.name)
+        plain = None if self.codes or category else arrow_numbers(self._series)
         if plain is not None:
             return number_bits(plain)
-        return cell_words(without_codes(self._store.spelled(self.name), self._codes), category=category)
+        return cell_words(without_codes(self.spelled, self.codes), category=category)
+
+
+class TextColumn(TableColumn):
+    """A column of text that may mean numbers."""
+
+    store: TextStore
+
+    @cached_property
+    def written(self) -> pl.Series:
+        """The cells as they are spelled."""
+        cells: pl.Series = self.store.native.get_column(self.name).alias("")
+        return cells
+
+    @property
+    def meaning(self) -> pl.Series:
+        """The numbers that the cells mean, or the cells as they are spelled."""
+        ((cells, codes),) = parse_all([self])
+        return cells if cells.dtype.is_numeric() and (not codes or self.name in self.store.numbers) else self.written
+
+    @property
+    def counted(self) -> pl.Series:
+        """The cells as numbers, or as categories."""
+        cells = self.meaning
+        return self.present if cells.dtype == pl.String else cells
+
+    @property
+    def present(self) -> pl.Series:
+        """The text with null where it is missing."""
+        cells = self.written
+        return self._uncoded(cells.set(cells.str.strip_chars().is_in(MISSING), None))
+
+    @property
+    def stored(self) -> pl.Series:
+        """The cells as numbers if all of them are, or would be if they were not missing."""
+        cells = self.as_type(None) if self.name in self.store.numbers else self.meaning
+        return self.written if self.name in self.store.texts or not cells.dtype.is_numeric() else cells
+
+    @property
+    def numeric(self) -> bool:
+        """Whether all cells are numbers."""
+        return self.meaning.dtype.is_numeric()
+
+    @property
+    def text_type(self) -> str | None:
+        """What the column is stored as: Int64, Float64 or String; None if all its cells are missing."""
+        return number_type(self.named, self.store.dialect, codes=self.name in self.store.numbers)
+
+    def as_type(self, dtype: pl.DataType | None) -> pl.Series:
+        """Return the cells in the type that all parts of the table have; None for that of the numbers of this part."""
+        if dtype is not None:
+            return as_type(self.named, self.store.dialect, dtype)
+        ((numbers, _),) = parse_all([self])
+        missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
+        return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
+
+    def numbers(self, first: int = 0) -> Column:
+        """Return the column as numbers, codes such as 007 too."""
+        numbers = self.as_type(None)
+        if not numbers.dtype.is_numeric():
+            raise not_numbers(self.name, self.named, self.store.dialect, first)
+        return column_of(self.name, self._uncoded(numbers))
+
+    def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return the dates or times that the cells say."""
+        cells, formats = read_dates(self.name, self.present, kind, first)
+        return cells, span_of(cells, pl.String, formats)
+
+    def _categories(self, first: int, *, named: bool) -> pl.Series:
+        return self.present
+
+    def _no_numbers(self, first: int) -> InputError:
+        return not_numbers(self.name, self.written, self.store.dialect, first)
+
+    def text_numbers(self, first: int = 0) -> TextNumbers:
+        """Return what numbers a column holds that is text."""
+        return text_numbers(self.named, self.store.dialect, first)
+
+    def spellings(self, missing: Bools) -> frozenset[Spelling]:
+        """Return the different texts of missing cells."""
+        return frozenset(self.written.filter(pl.Series(missing)).unique())
+
+    def words(self, *, category: bool = False) -> Words:
+        """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
+        cells = self.written
+        if category:
+            return cell_words(self._uncoded(cells), category=True)
+        numbers, dialect = self._uncoded(self.as_type(None)), self.store.dialect
+        if not numbers.dtype.is_numeric() or not (spelled_numbers(numbers, dialect) == cells).drop_nulls().all():
+            raise VerificationError(f"Column {self.name!r} has numbers spelled in several ways. Nothing was released.")
+        return cell_words(numbers)
+
+    def _uncoded(self, cells: pl.Series) -> pl.Series:
+        """Return cells with null in the place of codes for missing."""
+        return cells.set(coded_text(self.written, self.codes, self.store.dialect), None) if self.codes else cells
+
+    @property
+    def named(self) -> pl.Series:
+        """The cells without codes for missing that are words: beside them a column may hold numbers."""
+        return without_words(self.written, self.codes) if self.codes else self.written
+
+
+def parse_all(columns: Sequence[TextColumn]) -> list[tuple[pl.Series, bool]]:
+    """Parse columns of a store, each once if it keeps them: the numbers or the text, and whether some look like 007."""
+    store = columns[0].store
+    parsed = {} if store.parsed is None else store.parsed
+    keys = [(column.name, tuple(column.codes)) for column in columns]
+    new = {key: column.named for key, column in zip(keys, columns, strict=True) if key not in parsed}
+    if new:
+        parsed.update(zip(new, parse_columns(list(new.values()), store.dialect), strict=True))
+    return [parsed[key] for key in keys]
+
+
+class Store:
+    """The cells of a table in the hands of a format, which takes them apart and puts released ones together again."""
+
+    column: ClassVar[type[TableColumn]] = TableColumn
+    names: list[Name]  # of all columns
+    rows: int  # the number of records
+    native: Any  # the cells as the user knows them; of a CSV file, a frame of text
+    dialect: Dialect | None = None  # how a CSV file is written
+    index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
+    holds_text: bool = True  # whether a masked column may become text
+    parsed: dict[Any, Any] | None = None  # what text means, to parse it once; None to keep nothing
+    series: Callable[[Name], nw.Series[Any]]  # a column in narwhals, without its name: polars may take it for a pattern
+    take: Callable[[Ints], Store]  # the cells of some of the records
+    only: Callable[[Sequence[Name]], Store]  # the cells of some of the columns
+    released: Callable[[Mapping[Name, NewColumn], Strata], Store]  # new values and spellings, without metadata
+    relabelled: Callable[[Mapping[Name, Sequence[str | None]]], Store]  # with text in the place of some columns
+
+    def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> Store:
+        """Return the cells as a CSV file of ours is written, without what the original file says of them."""
+        return self
 
 
 class Table:
@@ -314,42 +400,45 @@ class Table:
     def __init__(self, store: Store, codes: Codes | None = None) -> None:
         self.store, self.codes = store, codes or {}  # cells that mean missing, by column
         self.names, self.rows = store.names, store.rows
+        self.dialect, self.index_notes = store.dialect, store.index_notes
 
     def __getitem__(self, name: Name) -> TableColumn:
-        return self.store.column(name, self.codes.get(name, ()))
+        return self.store.column(self.store, name, self.codes.get(name, ()))
+
+    def _columns(self, names: Sequence[Name]) -> dict[Name, Any]:
+        """Return columns, text parsed in one go."""
+        columns = {name: self[name] for name in names}
+        if columns and self.store.parsed is not None:
+            parse_all(cast("list[TextColumn]", list(columns.values())))
+        return columns
 
     @property
     def native(self) -> Any:
         """The table as the user knows it."""
         if self.dialect is None:
             return self.store.native
-        return with_cells(self.store.native, {name: self[name].stored for name in self.names})
-
-    @property
-    def dialect(self) -> Dialect | None:
-        """How the table is written, if it is a CSV file."""
-        return self.store.dialect
-
-    @property
-    def index_notes(self) -> tuple[str, ...]:
-        """A note on an index of pandas that names records: it is not released."""
-        return self.store.index_notes
+        return with_cells(
+            self.store.native, {name: column.stored for name, column in self._columns(self.names).items()}
+        )
 
     def numeric_names(self) -> list[Name]:
         """Return the names of the numeric columns."""
-        return [name for name in self.names if self[name].numeric]
+        return [name for name, column in self._columns(self.names).items() if column.numeric]
 
     def timed_names(self) -> list[Name]:
         """Return the names of the columns whose type is a date, a time of day or a duration."""
-        return [name for name in self.names if self[name].timed]
+        return [name for name in self.names if self.dialect is None and self[name].timed]
 
     def scale(self, name: Name) -> str | None:
         """Return "nominal" or "ordinal" if the table says that a column holds categories."""
-        return self.store.scale(name)
+        return self[name].scale if self.dialect is None else None
 
     def ordered_levels(self) -> dict[Name, tuple[Any, ...]]:
         """Return the levels of all columns whose type knows an order."""
-        return {name: levels for name in self.names if (levels := self.store.levels(name)) is not None}
+        if self.dialect is not None:
+            return {}
+        levels = {name: self[name].levels for name in self.names}
+        return {name: values for name, values in levels.items() if values is not None}
 
     def find_thousands(self, decimal: str | None = None) -> str | None:
         """Return the sign between thousands in a table of text; other tables have numbers."""
@@ -359,7 +448,9 @@ class Table:
 
     def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
         """Return the types that columns mean, of a table that is all text."""
-        return {name: self[name].text_type for name in names} if self.dialect is not None else {}
+        if self.dialect is None:
+            return {}
+        return {name: column.text_type for name, column in self._columns(names).items()}
 
     def cells_of(self, name: Name, kind: Kind, first: int = 0, *, named: bool = True) -> dict[Name, Any]:
         """Return the cells that a kind reads, by column; `named` says that the user named the kind."""
@@ -371,22 +462,26 @@ class Table:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
-        return _named_by_place(composed_cells(self[name].meaning) for name in names)
+        return _named_by_place(column.key for column in self._columns(names).values())
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
         return _named_by_place(self[name].written for name in names)
 
+    def words(self, names: Sequence[Name], categories: Collection[Name]) -> list[Words]:
+        """Return a word for each cell of columns: the same for cells that are written alike, and only then."""
+        return [column.words(category=name in categories) for name, column in self._columns(names).items()]
+
     def csv_frame(self) -> pl.DataFrame:
         """Return the table with its cells as a CSV file holds them."""
-        return as_polars(self.store.native)
+        return as_polars(self.native) if self.dialect is None else self.store.native
 
     def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
         """Return a part of a table in Arrow; text becomes numbers in columns that are numbers in all parts."""
         if self.dialect is None:
             return self.native
-        cells = {name: self[name].as_type(None) for name in numbers}
-        cells |= {name: self[name].as_type(dtype) for name, dtype in types.items()}
+        columns = self._columns([*numbers, *types])
+        cells = {name: column.as_type(types.get(name)) for name, column in columns.items()}
         return with_cells(self.store.native, cells).to_arrow()
 
     # Other tables
@@ -412,13 +507,8 @@ class Table:
         """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
         return self if codes == self.codes else Table(self.store, codes)
 
-    def released(
-        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
-    ) -> Table:
-        """Return the table with new values, without metadata of the original.
-
-        `strata` says which cells of columns that are not replaced are spelled otherwise, and how.
-        """
+    def released(self, new: Mapping[Name, NewColumn], strata: Strata | None = None) -> Table:
+        """Return the table with new values and other spellings in the strata, without metadata of the original."""
         return Table(self.store.released(new, strata or {}), self.codes)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:

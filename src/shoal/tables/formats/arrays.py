@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -12,10 +12,13 @@ import polars as pl
 from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Ints, Spelling
+from shoal.core.types import Ints
 from shoal.kinds.column import Storage
 from shoal.tables.columns import Name, NewColumn, round_to
-from shoal.tables.table import Store
+from shoal.tables.table import Store, Strata
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 __all__ = ["ArrayStore"]
 
@@ -43,14 +46,14 @@ class ArrayStore(Store):
     def _vector(self, name: Name) -> np.ndarray[Any, Any]:
         return self._columns[:, self.names.index(name)]
 
-    def cells(self, name: Name) -> pl.Series:
-        """Return the cells of a column."""
-        cells = np.ascontiguousarray(self._vector(name))
-        return pl.Series(cells.astype(np.float64) if cells.dtype == np.float16 else cells)
+    def series(self, name: Name) -> nw.Series[Any]:
+        """Return a column of polars."""
+        import narwhals as nw
 
-    def dtype(self, name: Name) -> Any:
-        """Return the type of all columns."""
-        return ArrayStore(self.native[:0], self.names).cells(name).dtype
+        cells = np.ascontiguousarray(self._vector(name))
+        return nw.from_native(
+            pl.Series(cells.astype(np.float64) if cells.dtype == np.float16 else cells), series_only=True
+        )
 
     def take(self, rows: Ints) -> ArrayStore:
         """Return some of the records."""
@@ -61,7 +64,7 @@ class ArrayStore(Store):
         places = [self.names.index(name) for name in names]
         return ArrayStore(self.native if self.native.ndim == 1 else self.native[:, places], names)
 
-    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> ArrayStore:
+    def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> ArrayStore:
         """Return the array with new values in some columns; integers become floats unless they were rounded."""
         kind = self.native.dtype
         new = {name: _codes_as_numbers(column).filled() for name, column in new.items()}

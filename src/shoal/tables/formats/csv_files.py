@@ -15,20 +15,15 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from shoal.core.errors import FileError, InputError, VerificationError, closest
+from shoal.core.errors import FileError, InputError, closest
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Bools, Ints, Spelling
-from shoal.kernels.words import Words
-from shoal.kinds.column import MISSING, MOST, Cells, composed, composed_cells
+from shoal.core.types import Ints
+from shoal.kinds.column import MOST, Cells
 from shoal.kinds.date import PATTERNS
 from shoal.tables.columns import (
-    Code,
     Name,
     NewColumn,
-    as_number,
-    cell_words,
     cells_of,
-    is_coded,
     named_cells,
     only_columns,
     round_to,
@@ -38,31 +33,23 @@ from shoal.tables.identifiers import LOOKS
 from shoal.tables.number_text import (
     SIGNS,
     Dialect,
-    TextNumbers,
-    as_type,
     is_numeric,
-    not_numbers,
     number_like,
-    number_type,
-    parse_numbers,
     plain_numbers,
     present_cells,
     spelled_numbers,
-    text_numbers,
 )
-from shoal.tables.table import Store, Table, TableColumn, check_names
+from shoal.tables.table import Store, Strata, Table, TextColumn, check_names
 
 __all__ = [
     "TextStore",
     "check_header",
-    "coded_text",
     "csv_text",
     "encode_part",
     "header_text",
     "read_csv",
     "read_head",
     "read_text",
-    "without_words",
     "write_csv",
 ]
 
@@ -74,20 +61,12 @@ EXPONENT = r"[eE][+-]?\d+$"
 YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
-def read_csv(
-    path: Path,
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    numbers: Sequence[str] = (),
-) -> Table:
+def read_csv(path: Path, *, numbers: Sequence[str] = (), **csv: str | None) -> Table:
     """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
 
     Columns of `numbers` are read as numbers even if they look like codes (007).
     """
-    return _parse(path, path.read_bytes(), numbers, delimiter, encoding, decimal, thousands)
+    return _parse(path, path.read_bytes(), numbers, **csv)
 
 
 def _parse(
@@ -286,6 +265,7 @@ def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
 class TextStore(Store):
     """The cells of a CSV file, or of a part of one, as they are spelled; null where nothing is between delimiters."""
 
+    column = TextColumn
     dialect: Dialect
 
     def __init__(
@@ -294,39 +274,33 @@ class TextStore(Store):
         dialect: Dialect,
         numbers: Collection[Name] = (),  # columns to read as numbers even if they look like codes (007)
         texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
-        parsed: dict[Any, pl.Series] | None = None,  # what columns mean, to parse each once; None to keep nothing
+        parsed: dict[Any, Any] | None = None,  # what columns mean, to parse each once; None to keep nothing
     ) -> None:
         self.native, self.dialect, self.numbers, self.texts, self.parsed = text, dialect, numbers, texts, parsed
         self.names, self.rows = text.columns, len(text)
 
-    def _but(self, text: pl.DataFrame, **changed: Any) -> TextStore:
-        """Return cells that are read likewise."""
-        parsed: dict[Any, pl.Series] | None = None if self.parsed is None else {}
-        same: dict[str, Any] = {"numbers": self.numbers, "texts": self.texts, "parsed": parsed}
-        return TextStore(text, **({"dialect": self.dialect} | same | changed))
-
-    def column(self, name: Name, codes: Sequence[Code]) -> TextColumn:
-        """Return a column."""
-        return TextColumn(self, name, codes)
-
-    def cells(self, name: Name) -> pl.Series:
-        """Return the cells of a column as they are spelled."""
-        return cells_of(self.native, name)
+    def _but(self, text: pl.DataFrame, changed: Collection[Name], **reading: Any) -> TextStore:
+        """Return cells that are read likewise, other ones in the changed columns."""
+        parsed = self.parsed
+        if parsed is not None:
+            parsed = {key: cells for key, cells in parsed.items() if key[0] not in changed}
+        same: dict[str, Any] = {"dialect": self.dialect, "numbers": self.numbers, "texts": self.texts, "parsed": parsed}
+        return TextStore(text, **(same | reading))
 
     def take(self, rows: Ints) -> TextStore:
         """Return some of the records."""
-        return self._but(self.native[rows])
+        return self._but(self.native[rows], self.names)
 
     def only(self, names: Sequence[Name]) -> TextStore:
         """Return some of the columns."""
-        return self._but(only_columns(self.native, names), parsed=self.parsed)
+        return self._but(only_columns(self.native, names), (), parsed=self.parsed)
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> TextStore:
         """Return the cells with decimal points and without signs between thousands."""
-        numbers = {name: plain_numbers(self.cells(name), self.dialect) for name in numeric}
-        return self._but(with_cells(self.native, numbers), dialect=Dialect(delimiter))
+        numbers = {name: plain_numbers(cells_of(self.native, name), self.dialect) for name in numeric}
+        return self._but(with_cells(self.native, numbers), self.names, dialect=Dialect(delimiter))
 
-    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> TextStore:
+    def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> TextStore:
         """Return new cells in some columns, and one spelling for each value of the strata."""
         columns = {}
         for name, column in new.items():
@@ -338,121 +312,16 @@ class TextStore(Store):
             else:
                 cells = spelled_numbers(_stored_numbers(column), self.dialect)
             columns[name] = cells.fill_null(pl.lit(column.missing, dtype=pl.String))
-        columns |= {name: self.cells(name).replace(dict(changed)) for name, changed in strata.items()}
+        columns |= {name: cells_of(self.native, name).replace(dict(changed)) for name, changed in strata.items()}
         others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
         numbers = [name for name in {*self.numbers, *new} if name not in others]
         dates = [name for name, column in new.items() if column.scale is not None]
-        return self._but(with_cells(self.native, columns), numbers=numbers, texts=[*self.texts, *dates])
+        return self._but(with_cells(self.native, columns), columns, numbers=numbers, texts=[*self.texts, *dates])
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> TextStore:
         """Return other text in some columns."""
         new = {name: pl.Series(cells, dtype=pl.String) for name, cells in texts.items()}
-        return self._but(with_cells(self.native, new))
-
-
-class TextColumn(TableColumn):
-    """A column of text that may mean numbers."""
-
-    _store: TextStore
-
-    @property
-    def meaning(self) -> pl.Series:
-        """The numbers that the cells mean, or the cells as they are spelled."""
-        parsed = self._parse(codes=self.name in self._store.numbers)
-        return parsed if parsed.dtype.is_numeric() else self.written
-
-    @property
-    def counted(self) -> pl.Series:
-        """The cells as numbers, or as categories."""
-        cells = self.meaning
-        return self.present if cells.dtype == pl.String else cells
-
-    @property
-    def present(self) -> pl.Series:
-        """The text with null where it is missing."""
-        cells = self.written
-        return cells.set(cells.str.strip_chars().is_in(MISSING), None).set(self._coded, None)
-
-    @property
-    def stored(self) -> pl.Series:
-        """The cells as numbers if all of them are, or would be if they were not missing."""
-        store, parsed = self._store, self.written if self.name in self._store.texts else self.meaning
-        if self.name not in store.numbers or parsed.dtype.is_numeric():
-            return parsed
-        numbers = self.as_type(None)
-        return numbers if numbers.dtype.is_numeric() else parsed
-
-    @property
-    def numeric(self) -> bool:
-        """Whether all cells are numbers."""
-        return self.meaning.dtype.is_numeric()
-
-    @property
-    def text_type(self) -> str | None:
-        """What the column is stored as: Int64, Float64 or String; None if all its cells are missing."""
-        return number_type(self._named, self._store.dialect, codes=self.name in self._store.numbers)
-
-    def as_type(self, dtype: pl.DataType | None) -> pl.Series:
-        """Return the cells in the type that all parts of the table have; None for that of the numbers of this part."""
-        if dtype is not None:
-            return as_type(self._named, self._store.dialect, dtype)
-        numbers = self._parse(codes=True)
-        missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
-        return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
-
-    def _numbers(self, first: int) -> pl.Series:
-        """Return the numbers, codes such as 007 too."""
-        numbers = self.as_type(None)
-        if not numbers.dtype.is_numeric():
-            raise not_numbers(self.name, self._named, self._store.dialect, first)
-        return numbers.set(self._coded, None)
-
-    def _categories(self, first: int, *, named: bool) -> pl.Series:
-        return self.present
-
-    def _no_numbers(self, first: int) -> InputError:
-        return not_numbers(self.name, self.written, self._store.dialect, first)
-
-    def text_numbers(self, first: int = 0) -> TextNumbers:
-        """Return what numbers a column holds that is text."""
-        return text_numbers(self._named, self._store.dialect, first)
-
-    def spellings(self, missing: Bools) -> frozenset[Spelling]:
-        """Return the different texts of missing cells."""
-        return frozenset(self.written.filter(pl.Series(missing)).unique())
-
-    def words(self, *, category: bool = False) -> Words:
-        """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
-        cells, coded = self.written, self._coded
-        if category:
-            return cell_words(cells.set(coded, None), category=True)
-        numbers = self.as_type(None).set(coded, None)
-        dialect, numeric = self._store.dialect, numbers.dtype.is_numeric()
-        if not numeric or not (spelled_numbers(numbers, dialect) == cells).drop_nulls().all():
-            raise VerificationError(f"Column {self.name!r} has numbers spelled in several ways. Nothing was released.")
-        return cell_words(numbers)
-
-    def _parse(self, *, codes: bool) -> pl.Series:
-        """Return the column as numbers if all its cells are numbers, else as text."""
-        text, dialect, parsed = self._named, self._store.dialect, self._store.parsed
-        if parsed is None:
-            return parse_numbers(text, dialect, codes=codes)
-        key = self.name, tuple(self._codes)
-        if (key, codes) not in parsed:
-            numbers = parsed[key, codes] = parse_numbers(text, dialect, codes=codes)
-            if numbers.dtype.is_numeric() != codes:  # counting codes as numbers makes no difference
-                parsed[key, not codes] = numbers
-        return parsed[key, codes]
-
-    @property
-    def _coded(self) -> pl.Series:
-        """Which cells are codes for missing."""
-        return coded_text(self.written, self._codes, self._store.dialect)
-
-    @property
-    def _named(self) -> pl.Series:
-        """The cells without codes for missing that are words: beside them a column may hold numbers."""
-        return without_words(self.written, self._codes)
+        return self._but(with_cells(self.native, new), new)
 
 
 def _stored_numbers(column: NewColumn) -> pl.Series:
@@ -460,19 +329,6 @@ def _stored_numbers(column: NewColumn) -> pl.Series:
     missing = pl.Series(np.isnan(column.values))
     values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
     return pl.Series(values).set(missing, None)
-
-
-def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
-    """Say which cells are codes for missing, as text or as the number that they mean."""
-    if not codes:
-        return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
-    return is_coded(text, codes, plain_numbers(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
-
-
-def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
-    """Return cells with null in the place of codes that are no numbers."""
-    words = [composed(code) for code in codes if isinstance(code, str) and as_number(code) is None]
-    return text.set(composed_cells(text).str.strip_chars().is_in(words), None) if words else text
 
 
 # Header lines: a file without one would release its first record as the names of its columns

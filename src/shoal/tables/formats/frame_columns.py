@@ -24,6 +24,7 @@ __all__ = [
     "from_arrow",
     "is_null",
     "is_opaque",
+    "levels_of",
     "like_column",
     "native_type",
     "to_polars",
@@ -135,11 +136,13 @@ def without_cells(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[A
     return frame.select(nw.when(~nw.col("absent")).then(nw.col("cells")))["cells"]
 
 
-def like_column(series: nw.Series[Any], cells: Sequence[str | None], levels: Sequence[Any] | None) -> nw.Series[Any]:
-    """Return texts in the type of a column: text, or categories, in their order if they have one."""
+def like_column(series: nw.Series[Any], cells: Sequence[str | None]) -> nw.Series[Any]:
+    """Return texts in the type of a column: text, or categories, in their order if they have one that names all."""
     import narwhals as nw
 
     native: Any = series.to_native()
+    levels = levels_of(series)
+    levels = levels if levels is not None and set(cells) <= {*levels, None} else None
     column: Any = nw.new_series(series.name, cells, nw.String(), backend=series.implementation)
     if isinstance(series.dtype, nw.Categorical) and levels is None:
         column = column.cast(series.dtype)
@@ -165,6 +168,19 @@ def native_type(series: nw.Series[Any]) -> Any:
     """Return the type that a column has in its own library."""
     column = series.to_native()
     return column.type if hasattr(column, "type") else column.dtype
+
+
+def levels_of(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+    """Return the values of an Enum of polars or an ordered category of pandas or pyarrow."""
+    kind: Any = series.dtype
+    if str(kind).startswith("Enum"):
+        return tuple(kind.categories)
+    column = series.to_native()
+    if getattr(getattr(column, "dtype", None), "ordered", False):
+        return tuple(column.dtype.categories)
+    if getattr(getattr(column, "type", None), "ordered", False):
+        return tuple(column.unify_dictionaries().chunk(0).dictionary.to_pylist()) if len(column) else ()
+    return None
 
 
 def is_opaque(kind: Any) -> bool:

@@ -7,7 +7,6 @@ itself with some columns replaced. Everything else about its cells stays as it w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,23 +15,21 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
-from shoal.core.types import Bools, Ints, Spelling
+from shoal.core.types import Ints, Spelling
 from shoal.kinds.column import word_of
 from shoal.tables.columns import Name, NewColumn, as_floats, only_columns, round_to
 from shoal.tables.formats.arrays import ArrayStore
 from shoal.tables.formats.frame_columns import (
-    arrow_numbers,
     arrow_series,
     is_null,
     is_opaque,
     like_column,
-    native_type,
     to_polars,
     without_cells,
     without_views,
 )
 from shoal.tables.formats.metadata import without_metadata
-from shoal.tables.table import NO_INDEX, Store, Table, check_names
+from shoal.tables.table import NO_INDEX, Store, Strata, Table, TableColumn, check_names
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -100,49 +97,9 @@ class FrameStore(Store):
         """Return another frame, with all else that this format stores."""
         return FrameStore(frame)
 
-    def _series(self, name: Name) -> nw.Series[Any]:
-        """Return a column without its name, which polars might take for a pattern."""
+    def series(self, name: Name) -> nw.Series[Any]:
+        """Return a column without its name."""
         return self.frame.get_column(name).alias("")
-
-    def cells(self, name: Name) -> pl.Series:
-        """Return a column in polars, as text where it has no type for it."""
-        return to_polars(self._series(name))
-
-    def nulls(self, name: Name) -> Bools:
-        """Return which cells are null in the library of the frame."""
-        return is_null(self._series(name))
-
-    def objects(self, name: Name) -> list[Any]:
-        """Return the cells of a column as objects of Python."""
-        return self._series(name).to_list()
-
-    def plain_numbers(self, name: Name) -> NDArray[Any] | None:
-        """Return the numbers of a column of pyarrow that misses none."""
-        return arrow_numbers(self._series(name))
-
-    @cached_property
-    def _schema(self) -> Mapping[Name, Any]:
-        return self.frame.schema
-
-    def dtype(self, name: Name) -> Any:
-        """Return the type of a column in narwhals."""
-        return self._schema[name]
-
-    def native_type(self, name: Name) -> Any:
-        """Return the type of a column in its own library."""
-        return native_type(self._series(name))
-
-    def levels(self, name: Name) -> tuple[Any, ...] | None:
-        """Return the values of an Enum of polars or an ordered category of pandas or pyarrow."""
-        kind = self.dtype(name)
-        if str(kind).startswith("Enum"):
-            return tuple(kind.categories)
-        column = self._series(name).to_native()
-        if getattr(getattr(column, "dtype", None), "ordered", False):
-            return tuple(column.dtype.categories)
-        if getattr(getattr(column, "type", None), "ordered", False):
-            return tuple(column.unify_dictionaries().chunk(0).dictionary.to_pylist()) if len(column) else ()
-        return None
 
     def take(self, rows: Ints) -> FrameStore:
         """Return some of the records."""
@@ -165,7 +122,7 @@ class FrameStore(Store):
             frame = frame.select(list(names))
         return self._but(nw.from_native(frame, eager_only=True))
 
-    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> FrameStore:
+    def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> FrameStore:
         """Return the frame with new values in some columns, and one spelling for each value of the strata."""
         import narwhals as nw
 
@@ -184,11 +141,10 @@ class FrameStore(Store):
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
         """Return a column of text or categories with other spellings, in its own type."""
-        series, levels = self._series(name), self.levels(name)
+        series = self.series(name)
         if is_opaque(series.dtype):  # cells of several types are compared as they are
             return series
-        cells = [changed.get(cell, cell) for cell in to_polars(series).to_list()]
-        return like_column(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
+        return like_column(series, [changed.get(cell, cell) for cell in to_polars(series).to_list()])
 
     def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         if new.categories is not None:
@@ -209,7 +165,7 @@ class FrameStore(Store):
             return released if new.missing == "NaN" else without_cells(released, absent)
         # Missing cells stay as this library has them; but null beside NaN would tell records apart, and a cell that was
         # not missing must not come back.
-        series = self._series(name)
+        series = self.series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
         original = series.fill_nan(None) if mixed else series
         # Integers are missing in one way, and those beyond 2^53 cannot be cast.
@@ -257,7 +213,7 @@ class FrameStore(Store):
 
         if not self.frame.implementation.is_pandas() or name not in self.frame.columns:
             return released
-        original, numbers = self._series(name).to_native().dtype, released.to_native()
+        original, numbers = self.series(name).to_native().dtype, released.to_native()
         alike = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
         return nw.from_native(numbers.astype(original), series_only=True) if alike else released
 
@@ -271,17 +227,16 @@ class FrameStore(Store):
             types = {bool: nw.Boolean(), int: nw.Int64()}
             kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
             return nw.new_series("", cells, kind, backend=backend)
-        series = self._series(name)
+        series = self.series(name)
         if not new.categories and new.code is not None and series.dtype.is_numeric():
             # Where all cells are missing, no category tells that the code for it is a number.
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series("", cells, nw.String(), backend=backend)
-        record_of = {cell: record for record, cell in enumerate(self.column(name, ()).categories())}
+        record_of = {cell: record for record, cell in enumerate(TableColumn(self, name, ()).categories())}
         if set(cells) <= record_of.keys():
             return series[[record_of[cell] for cell in cells]]
         # A part of a table need not hold the value that stands for a group.
         if not text:
             return nw.new_series("", cells, series.dtype, backend=backend)
-        levels = self.levels(name)
-        return like_column(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
+        return like_column(series, cells)

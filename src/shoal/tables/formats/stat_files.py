@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.core.types import Ints, Spelling
+from shoal.core.types import Ints
 from shoal.tables.columns import Name, NewColumn, as_number, cells_of, named_cells, only_columns, with_cells
 from shoal.tables.formats.arrow_files import naming_file
 from shoal.tables.formats.frame_columns import as_doubles, as_polars
 from shoal.tables.formats.frames import FrameStore, open_table
-from shoal.tables.table import Table
+from shoal.tables.table import Strata, Table, TableColumn
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -66,8 +66,35 @@ class Changed(NamedTuple):
         return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
 
+class StatColumn(TableColumn):
+    """A column of a statistical package's file."""
+
+    store: StatStore
+
+    @property
+    def written(self) -> pl.Series:
+        """The cells as the file will hold them."""
+        return cells_of(self.store.native, self.name)
+
+    @property
+    def spelled(self) -> pl.Series:
+        """The cells with the codes that the file knows as missing, unless the column is masked."""
+        return self.meaning if self.name in self.store.changed else cells_of(self.store.raw, self.name)
+
+    @property
+    def scale(self) -> str | None:
+        """The scale of a column all of whose values have labels, "ordinal" if the package says so."""
+        metadata = self.store.metadata
+        labels = metadata.variable_value_labels.get(self.name)
+        if not labels or not set(self.meaning.drop_nulls().unique().to_list()) <= set(labels):
+            return None
+        return "ordinal" if metadata.variable_measure.get(self.name) == "ordinal" else "nominal"
+
+
 class StatStore(FrameStore):
     """The table of a statistical package's file; columns that are not masked are released as the file stores them."""
+
+    column = StatColumn
 
     def __init__(
         self,
@@ -90,21 +117,6 @@ class StatStore(FrameStore):
         same = ("raw", "tagged", "metadata", "suffix", "changed", "strata")
         return StatStore(frame, **({name: getattr(self, name) for name in same} | changed))
 
-    def written(self, name: Name) -> pl.Series:
-        """Return a column as the file will hold it."""
-        return cells_of(self.native, name)
-
-    def spelled(self, name: Name) -> pl.Series:
-        """Return a column with the codes that its file knows as missing, unless it is masked."""
-        return self.cells(name) if name in self.changed else cells_of(self.raw, name)
-
-    def scale(self, name: Name) -> str | None:
-        """Return the scale of a column all of whose values have labels, "ordinal" if the package says so."""
-        labels = self.metadata.variable_value_labels.get(name)
-        if not labels or not set(self.cells(name).drop_nulls().unique().to_list()) <= set(labels):
-            return None
-        return "ordinal" if self.metadata.variable_measure.get(name) == "ordinal" else "nominal"
-
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> FrameStore:
         """Return the table without labels."""
         return FrameStore(self.frame)
@@ -121,7 +133,7 @@ class StatStore(FrameStore):
         raw = only_columns(self.raw, names)
         return self._but(super().only(names).frame, raw=raw, tagged=tagged, changed=changed)
 
-    def released(self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]]) -> StatStore:
+    def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> StatStore:
         """Return new values in some columns and one missing value in the strata."""
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
         frame = super().released(new, strata).frame
