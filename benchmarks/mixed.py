@@ -34,6 +34,7 @@ from shoal.tables.formats.frames import open_table
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 KEYS = ["age", "hours-per-week", "education-num", "marital-status", "occupation", "race", "sex", "native-country"]
 NUMBERS, ORDINAL, NOMINAL = [0, 1], [2], [3, 4, 5, 6, 7]
+EXACT = {"integers": "float", "decimals": "all"}
 RUNS: list[dict[str, Any]] = [
     {"method": "mdav"},
     {"method": "mdav", "importance": "as generic"},
@@ -141,7 +142,7 @@ def main(sizes: list[int]) -> None:
             for options in RUNS:
                 start = process_time()
                 importance = {"importance": importance_of(V)} if "importance" in options else {}
-                release = shoal.mask(frame, k, columns=KEYS, kinds=kinds, **options | importance)
+                release = shoal.mask(frame, k, columns=KEYS, kinds=kinds, **EXACT, **options | importance)
                 seconds = process_time() - start
                 fewest = release.data.group_by(KEYS).len()["len"].min()
                 name = ", ".join(f"{key}={part}" if isinstance(part, int) else part for key, part in options.items())

@@ -184,7 +184,8 @@ def start() -> None:
         # With bytecode, as an installed package has it.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPYCACHEPREFIX": name}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        mask = ["-m", "shoal", "mask", str(source), "-k", "5", "-o", str(folder / "out.csv")]
+        columns = [word for name in "abcde" for word in ("-c", name)]
+        mask = ["-m", "shoal", "mask", str(source), "-k", "5", *columns, "-o", str(folder / "out.csv")]
         imports = "import numpy, numba, polars"
         programs = {imports: ["-c", imports], "shoal --help": ["-m", "shoal", "--help"], "shoal mask": mask}
         for arguments in programs.values():  # the first run writes bytecode and kernels

@@ -16,7 +16,7 @@ import shoal
 
 def sse(X, k, **blocking):
     """SSE on standardised columns, which is what the paper prints."""
-    return shoal.mask(X, k, method="mdav", **blocking).loss / 100 * X.size
+    return shoal.mask(X, k, method="mdav", integers="float", decimals="all", **blocking).loss / 100 * X.size
 
 
 # %% [markdown]

@@ -45,7 +45,8 @@ def noisy(method, k=None, releases=30):
 
 def bare(columns, k):
     """Squared error of MDAV alone, for each set of columns on its own: no noise, no differential privacy."""
-    masked = [shoal.mask(census.select(names), k, method="mdav").data for names in columns]
+    exact = {"method": "mdav", "integers": "float", "decimals": "all"}
+    masked = [shoal.mask(census.select(names), k, columns=names, **exact).data for names in columns]
     return squared_error({name: table[name] for table in masked for name in table.columns})
 
 

@@ -66,9 +66,7 @@ release = shoal.mask(
     5,
     columns=keys,
     by="region",
-    identifiers=dropped,
     confidential=["profit"],
-    integers="round",
     output="masked.csv",
     labels="labels.csv",
 )
