@@ -16,6 +16,7 @@ from shoal.masking.roles import Columns
 from shoal.masking.sums import read_rule
 from shoal.masking.verification import check_sizes, count_unique, identical_records, recount, row_hashes, verify
 from shoal.promises.closeness import Closeness
+from shoal.promises.distinct_units import fingerprints
 from shoal.promises.diversity import Diversity
 from shoal.tables.formats.frames import open_table
 from shoal.tables.identifiers import NUMBERED
@@ -260,6 +261,27 @@ def test_units_are_unique_by_all_their_records(rows):
     )  # nothing ties records together
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "alike"),
+    [
+        ([1, 2], [2, 1], True),
+        ([1, 2, 2], [2, 1, 2], True),
+        ([1, 1], [2, 2], False),
+        ([1, 1, 1], [1], False),
+        ([1, 2], [2], False),
+        ([1, 4], [2, 3], False),  # whatever their words add up to
+    ],
+)
+def test_units_have_the_same_fingerprint_if_they_have_the_same_records(one, two, alike):
+    units = np.repeat(np.array([9, 7], dtype=np.uint64), [len(one), len(two)])
+    records = np.array([*one, *two], dtype=np.uint64)
+    order = np.random.default_rng(0).permutation(len(units))
+    words = fingerprints(units[order], records[order])
+    assert len(words) == 2
+    assert (words[0] == words[1]) == alike
+    assert records.tolist() == [*one, *two], "they are not changed"
+
+
 def test_units_are_told_apart_by_masked_columns_and_strata():
     frame = table(x=[1.0, 1.0, 2.0, 2.0], s=[5, 6, 5, 6], unit=list("abcd"))
     ranked = {"method": "individual-ranking", "unit": "unit"}
@@ -386,7 +408,7 @@ def test_confidential_values_keep_what_is_promised():
 
 def test_groups_that_share_a_sensitive_value_are_counted_over_all_parts():
     """The first group shares it whole, the second all but one of ten, the third all but two of ten."""
-    ill = [*["flu"] * 2, *["flu"] * 9, "gout", *["flu"] * 8, "gout", "cold"]
+    ill = [*["flu"] * 2, *["flu"] * 4, "gout", *["flu"] * 5, *["flu"] * 8, "gout", "cold"]
     frame = table(x=np.repeat([1.0, 2.0, 3.0], [2, 10, 10]), ill=ill, pay=range(22))
     for parts, rows in (([frame], 100), ([frame[::2], frame[1::2]], 100), ([frame[:5], frame[5:]], 1)):
         found, _ = counted(parts, 2, confidential=["ill", "pay"], rows=rows)

@@ -158,8 +158,8 @@ def _small_k(release: Release) -> Iterator[tuple[str, str, float]]:
 def _order(release: Release) -> Iterator[tuple[str, str, float]]:
     if not release.shuffled:
         sentence = (
-            "the records are in the order of the original, which may give some of them away; "
-            f"{setting('shuffle', True)} releases them in random order"
+            "the records are in the order of the original, which may give some of them away; use "
+            f"{setting('shuffle', True)}"
         )
         yield "record order", sentence, release.records
 
