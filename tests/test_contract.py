@@ -43,9 +43,20 @@ def table():
     return frame
 
 
+def with_others(asked):
+    """Return a request whose release also has the columns without a role, the name and the unit among them."""
+    asked = {"k": 3, "columns": ["a", "b"], "block": 40, "missing": "group", "max_left_out": 1, **asked}
+    if asked["columns"] is None or "rest" in asked:
+        return asked
+    taken = [asked["columns"], asked.get("identifiers"), asked.get("by"), asked.get("confidential")]
+    names = {name for value in taken if value for name in ([value] if isinstance(value, str) else value)}
+    keep = [name for name in ("name", asked.get("unit")) if name and name not in names]
+    return {"rest": "keep", "keep": keep, **asked}
+
+
 def run(engine, table, folder, **asked):
     """Mask on an engine; return the release and the table as written, by values."""
-    asked = {"k": 3, "columns": ["a", "b"], "block": 40, "missing": "group", **asked}
+    asked = with_others(asked)
     if engine == "dask":
         dd = pytest.importorskip("dask.dataframe")
         release = shoal.mask(dd.from_pandas(table, npartitions=3), **asked)
@@ -66,7 +77,7 @@ def assert_same(engine, table, folder, **asked):
     assert other.loss == pytest.approx(release.loss, rel=1e-12)
     assert other.column_loss == pytest.approx(release.column_loss, rel=1e-12)
     assert other.size_histogram == release.size_histogram
-    for attribute in (*FIGURES, "bound"):
+    for attribute in (*FIGURES, "bound", "dropped", "left_out", "blanked"):
         assert getattr(other, attribute) == getattr(release, attribute), attribute
     assert {
         key: value for key, value in other.parameters.items() if key in ("k", "method", "options", "by", "seed")
@@ -141,6 +152,22 @@ def test_places_are_the_same_on_every_engine(table, tmp_path, engine):
         {"columns": ["b", "few"], "zeros": "few", "integers": "round", "by": "region"},
         {"columns": ["a", "few"], "zeros": ["a", "few"], "small": "suppress", "weights": "weight"},
         {"identifiers": "name", "keep": ["weight"], "by": "region"},
+        {"rest": "drop", "by": "region"},
+        {"rest": "drop", "keep": ["name", "coded"], "weights": "weight"},
+        {
+            "rest": "error",
+            "columns": ["a"],
+            "keep": ["name", "few"],
+            "by": "region",
+            "weights": "weight",
+            "confidential": ["count", "both"],
+            "identifiers": ["b", "sum", "coded"],
+        },
+        {"columns": ["a", "count"], "integers": "float", "decimals": "all"},
+        {"columns": ["a", "b", "count", "sum"], "integers": "float", "decimals": "fit"},
+        {"columns": ["a", "b", "sum"], "sums": "sum = a + b", "decimals": "fit"},
+        {"columns": ["a", "coded", "few"], "missing_codes": {"coded": -9, "few": -1}, "small": "merge", "k": 12},
+        {"columns": ["a", "coded"], "by": ["count"], "missing_codes": {"coded": -9}, "small": "merge", "k": 5},
     ],
     ids=str,
 )
@@ -202,10 +229,26 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
         {"missing_codes": {"count": -9}},
         {"missing_codes": {"a": "?"}},
         {"columns": ["coded"], "missing_codes": {"coded": -9}, "missing": "error"},
+        {"rest": "keep"},
+        {"rest": "error"},
+        {"rest": "keep", "columns": None},
+        {"rest": "some"},
+        {"rest": "keep", "keep": "name", "unit": "count"},
+        {"decimals": "some"},
+        {"missing": "drop", "max_left_out": "24%"},
+        {
+            "by": "count",
+            "small": "merge",
+            "columns": ["a", "coded"],
+            "missing_codes": {"coded": -9},
+            "k": 5,
+            "max_left_out": 0.01,
+        },
     ],
     ids=str,
 )
 def test_every_refusal_is_the_same_word_for_word(table, tmp_path, engine, asked):
+    asked = {"small": "error", **asked}
     with pytest.raises(InputError) as memory:
         run("memory", table, tmp_path, **asked)
     with pytest.raises(InputError, match=f"^{re.escape(str(memory.value))}$"):

@@ -19,6 +19,7 @@ from shoal.demo import firms
 from shoal.tables.formats.frames import open_table
 
 MONEY = ["sales", "wages", "assets"]
+EXACT = {"integers": "float", "decimals": "all"}  # means as they are
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_every_method_masks(table, name):
     columns = MONEY[:1] if method.univariate else MONEY
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if not method.whole_records else "error", NotKAnonymousWarning)
-        release = shoal.mask(table, 4, columns=columns, method=name, **quick(name))
+        release = shoal.mask(table, 4, columns=columns, method=name, rest="keep", **EXACT, **quick(name))
     if method.whole_records:
         assert counts(release.data, columns).min() >= 4
         assert len(release.sizes) == release.labels.max() + 1
@@ -66,6 +67,7 @@ def test_whatever_is_asked_the_release_is_k_anonymous(n, k, seed, name, integers
     rng = np.random.default_rng(seed)
     frame = pl.DataFrame({"a": rng.integers(0, 9, n), "b": rng.normal(size=n), "c": rng.integers(0, 2, n)})
     keywords = {"method": name, "integers": integers, "aggregate": aggregate, "columns": ["a", "b"], **quick(name)}
+    keywords["keep"] = "c"
     release = shoal.mask(frame, k, **keywords)
     assert counts(release.data, ["a", "b"]).min() >= k
     assert release.data["c"].equals(frame["c"])
@@ -95,7 +97,7 @@ def test_no_index_of_pandas_leaves(index, asked):
     if "missing" in asked:
         numbers[3] = np.nan
     frame = pd.DataFrame({"x": numbers, "part": list("aaaaaabbbbbc"), "row": range(12)}, index=index)
-    release = shoal.mask(frame, 3, columns="x", keep="row", **asked)
+    release = shoal.mask(frame, 3, columns="x", keep="row", max_left_out=1, **asked)
     assert release.data.index.equals(pd.RangeIndex(release.records))
     assert release.data.index.names == [None]
     assert release.data["row"].tolist() == release.kept.tolist()
@@ -104,7 +106,7 @@ def test_no_index_of_pandas_leaves(index, asked):
 
 
 def test_a_plain_index_of_pandas_is_not_mentioned():
-    release = shoal.mask(pd.DataFrame({"x": np.arange(6.0)}), 3)
+    release = shoal.mask(pd.DataFrame({"x": np.arange(6.0)}), 3, columns="x")
     assert release.data.index.equals(pd.RangeIndex(6))
     assert not any("index" in note for note in release.notes)
 
@@ -130,7 +132,7 @@ def test_an_index_that_a_parquet_file_stores_stays_behind(tmp_path, engine):
     frame = pd.DataFrame({"x": np.arange(12.0)}, index=np.arange(12) * 7)
     frame.to_parquet(tmp_path / "in.parquet")
     assert "__index_level_0__" in pq.read_schema(tmp_path / "in.parquet").names
-    names = {"output": tmp_path / "out.parquet", "engine": engine}
+    names = {"columns": "x", "output": tmp_path / "out.parquet", "engine": engine}
     release = shoal.mask(tmp_path / "in.parquet", 3, **names)
     assert pq.read_schema(tmp_path / "out.parquet").names == ["x"]
     assert pd.read_parquet(tmp_path / "out.parquet").index.equals(pd.RangeIndex(12))
@@ -142,15 +144,15 @@ def test_an_index_that_a_parquet_file_stores_stays_behind(tmp_path, engine):
 
 
 def test_the_same_kind_of_table_comes_back(table):
-    expected = shoal.mask(table, 3, columns=MONEY).data
+    expected = shoal.mask(table, 3, columns=MONEY, rest="keep").data
     frame = table.to_pandas().set_index(pd.Index(range(1000, 700, -1), name="number"))
     frame["kind"] = pd.Categorical(frame["sector"])
-    masked = shoal.mask(frame, 3, columns=MONEY).data
+    masked = shoal.mask(frame, 3, columns=MONEY, rest="keep").data
     assert isinstance(masked, pd.DataFrame)
     assert masked.index.equals(pd.RangeIndex(300))
     assert masked.drop(columns=MONEY).equals(frame.drop(columns=MONEY).reset_index(drop=True))
     assert np.array_equal(masked[MONEY].to_numpy(), expected.select(MONEY).to_numpy())
-    masked = shoal.mask(table.to_arrow(), 3, columns=MONEY).data
+    masked = shoal.mask(table.to_arrow(), 3, columns=MONEY, rest="keep").data
     assert isinstance(masked, pa.Table)
     assert pl.from_arrow(masked).equals(expected)
     array = table.select(MONEY).to_numpy()
@@ -178,8 +180,8 @@ def test_numbers_of_pyarrow_are_those_of_polars(kind, missing):
 def test_a_table_that_is_yet_to_be_computed_comes_back_as_a_polars_frame(table, kind):
     days = table.with_columns(day=pl.date(2020, 1, 1))
     data = days.lazy() if kind == "polars" else pytest.importorskip("duckdb").from_arrow(days.to_arrow())
-    release = shoal.mask(data, 3, columns=MONEY)
-    assert_frame_equal(release.data, shoal.mask(days, 3, columns=MONEY).data)
+    release = shoal.mask(data, 3, columns=MONEY, rest="keep")
+    assert_frame_equal(release.data, shoal.mask(days, 3, columns=MONEY, rest="keep").data)
 
 
 def test_the_given_table_is_not_changed(table):
@@ -196,13 +198,13 @@ def test_arrays_of_one_column_and_of_integers():
     assert shoal.mask(vector, 5).data.tolist() == [2.0] * 5 + [7.0] * 5
     assert shoal.mask(vector, 5, integers="round").data.dtype == vector.dtype
     square = np.random.default_rng(0).normal(size=(9, 3))
-    masked = shoal.mask(square, 3, columns=[0, 2]).data
+    masked = shoal.mask(square, 3, columns=[0, 2], rest="keep").data
     assert np.array_equal(masked[:, 1], square[:, 1])
 
 
 def test_pandas_columns_may_be_numbers():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 2)))
-    assert shoal.mask(frame, 4, columns=[1]).data[0].equals(frame[0])
+    assert shoal.mask(frame, 4, columns=[1], rest="keep").data[0].equals(frame[0])
 
 
 @pytest.mark.parametrize(("weights", "by"), [("w", "w"), ([1.0, 3.0] * 3, "the vector that was given")])
@@ -215,10 +217,51 @@ def test_a_release_says_that_its_means_are_weighted(weights, by, tmp_path):
     assert "replaced by the weighted mean of its group" in (tmp_path / "r.html").read_text()
 
 
-def test_default_columns_leave_out_strata_and_weights_and_are_said_aloud(table):
+def test_without_columns_every_column_has_a_proposed_role_and_that_is_said_aloud(table):
     release = shoal.mask(table.drop("research"), 3, by="region", weights="weight")
-    assert release.columns == ["employees", "sales", "wages", "assets", "profit"]
-    assert "all numeric columns were masked" in str(release)
+    assert release.columns == ["sector", "employees", "sales", "wages", "assets", "profit"]
+    assert release.left == ("weight",)
+    assert "no columns were named to be masked: every column has a proposed role" in str(release)
+    assert counts(release.data, ["region", *release.columns]).min() >= 3
+
+
+def test_all_columns_of_an_array_are_masked():
+    array = np.random.default_rng(0).normal(size=(40, 3))
+    release = shoal.mask(array, 4)
+    assert release.columns == [0, 1, 2]
+    assert counts(pl.DataFrame(release.data), ["column_0", "column_1", "column_2"]).min() >= 4
+
+
+def test_columns_without_a_role_are_left_out_kept_or_refused(table):
+    asked = {"columns": MONEY, "by": "region", "weights": "weight", "confidential": "sector", "keep": "profit"}
+    release = shoal.mask(table, 3, small="suppress", **asked)
+    roleless = ["employees", "research"]
+    assert release.data.columns == [name for name in table.columns if name not in roleless]
+    assert sorted(release.dropped) == roleless
+    kept = shoal.mask(table, 3, small="suppress", rest="keep", **asked)
+    assert kept.data.columns == table.columns
+    assert not kept.dropped
+    assert kept.data.select(roleless).equals(table.select(roleless))
+    assert kept.data.drop(roleless).equals(release.data)
+    with pytest.raises(InputError, match=r"Columns .*employees.*research.* have no role\. Name each in 'columns'"):
+        shoal.mask(table, 3, rest="error", **asked)
+    assert shoal.mask(table, 3, rest="error", identifiers=roleless, **asked).data.columns == release.data.columns
+    for rest in ("keep", "error"):
+        with pytest.raises(InputError, match=f"rest='{rest}' requires 'columns'"):
+            shoal.mask(table, 3, rest=rest)
+
+
+def test_records_that_are_left_out_have_lost_everything():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 9.0, 10.0, None], "b": [3.0, 4.0, 5.0, 6.0, 7.0]})
+    asked = {"columns": ["a", "b"], **EXACT}
+    all_records = shoal.mask(frame[:4], 2, **asked)
+    release = shoal.mask(frame, 2, missing="drop", max_left_out="20%", **asked)
+    assert (release.left_out, release.records) == (1, 4)
+    # Four records have lost as much as before, the fifth 100 %.
+    assert release.loss == pytest.approx((4 * all_records.loss + 100) / 5)
+    assert "4 of 5 records kept, in 2 groups of 2 (k = 2)" in str(release)
+    with pytest.raises(InputError, match=r"1 of 5 records \(20%\) would be left out, but 'max_left_out' is 19%"):
+        shoal.mask(frame, 2, missing="drop", max_left_out="19%", **asked)
 
 
 def test_groups_stay_in_their_stratum(table):
@@ -236,14 +279,18 @@ def test_a_missing_stratum_is_a_stratum():
     assert shoal.mask(frame, 4, columns="v", by="s").sizes.tolist() == [4, 4]
 
 
-def test_missing_values_are_refused_by_default(table):
+def test_missing_values_are_grouped_by_default_and_refused_on_request(table):
+    asked = {"columns": ["sales", "research"]}
+    grouped = shoal.mask(table, 3, **asked, missing="group").data
+    assert shoal.mask(table, 3, **asked).data.equals(grouped)
+    assert grouped["research"].null_count() == table["research"].null_count() > 0
     with pytest.raises(InputError, match=r"Column 'research' has \d+ missing values.*missing='group'.*missing='drop'"):
-        shoal.mask(table, 3, columns=["sales", "research"])
+        shoal.mask(table, 3, missing="error", **asked)
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, lambda frame: frame])
 def test_missing_group_masks_within_the_pattern(table, convert):
-    release = shoal.mask(convert(table), 3, columns=["sales", "research"], missing="group")
+    release = shoal.mask(convert(table), 3, columns=["sales", "research"], missing="group", **EXACT)
     masked = pl.DataFrame(release.data) if not isinstance(release.data, pa.Table) else pl.from_arrow(release.data)
     masked = masked.with_columns(pl.col("research").fill_nan(None))
     assert masked["research"].is_null().equals(table["research"].is_null())
@@ -254,16 +301,16 @@ def test_missing_group_masks_within_the_pattern(table, convert):
 def test_missing_group_refuses_a_rare_pattern():
     frame = pl.DataFrame({"a": [1.0, 2, 3, None, 5], "b": [1.0, 2, 3, 4, 5]})
     with pytest.raises(InputError, match="needs k=2, but only 1 record of the table misses exactly: a"):
-        shoal.mask(frame, 2, missing="group")
+        shoal.mask(frame, 2, columns=["a", "b"], missing="group", small="error")
 
 
 def test_a_record_without_any_value_needs_company_too():
     frame = pl.DataFrame({"a": [1.0, 2, None, None]})
-    assert shoal.mask(frame, 2, missing="group").data["a"].to_list() == [1.5, 1.5, None, None]
+    assert shoal.mask(frame, 2, columns="a", integers="float").data["a"].to_list() == [1.5, 1.5, None, None]
 
 
 def test_missing_drop_leaves_records_out(table):
-    release = shoal.mask(table, 3, columns=["sales", "research"], missing="drop")
+    release = shoal.mask(table, 3, columns=["sales", "research"], missing="drop", rest="keep", max_left_out=1)
     full = table.filter(pl.col("research").is_not_null())
     assert release.data["region"].equals(full["region"])
     assert np.array_equal(release.kept, np.flatnonzero(table["research"].is_not_null().to_numpy()))
@@ -275,7 +322,7 @@ def test_missing_drop_leaves_records_out(table):
     ("policies", "notes"),
     [
         ({"missing": "group", "small": "suppress"}, ["1 record", "4 records have missing values"]),
-        ({"missing": "group", "small": "merge"}, ["made 5 cells missing", "5 records have missing values"]),
+        ({"missing": "group", "small": "merge"}, ["1 cell was made missing", "6 records have missing values"]),
         ({"missing": "drop"}, ["5 records with missing values were left out"]),
         ({"missing": "drop", "small": "suppress"}, ["5 records with missing values were left out"]),
     ],
@@ -283,6 +330,7 @@ def test_missing_drop_leaves_records_out(table):
 )
 def test_notes_count_the_records_that_are_released(policies, notes):
     frame = pl.DataFrame({"a": [1, 2, 3, 4, *[None] * 4, 5, 6], "b": [1, 2, 3, 4, 5, 6, 7, 8, None, 9]})
+    policies = {"columns": ["a", "b"], "max_left_out": 1, **policies}
     release = shoal.mask(frame, 2, **policies)
     counted = [note for note in release.notes if note[0].isdigit()]
     assert all(any(words in note for note in counted) for words in notes)
@@ -298,7 +346,7 @@ def test_notes_never_count_more_records_than_are_released():
     table = rng.normal(size=(600, 12))
     table[rng.random(table.shape) < 0.5] = np.nan
     frame = pl.DataFrame(table).fill_nan(None)
-    release = shoal.mask(frame, 2, missing="group", small="suppress")
+    release = shoal.mask(frame, 2, columns=frame.columns, missing="group", small="suppress", max_left_out=1)
     incomplete = release.data.filter(pl.any_horizontal(pl.all().is_null())).height
     assert 0 < incomplete < 100
     assert f"{incomplete} records have missing values" in str(release)
@@ -308,13 +356,13 @@ def test_notes_never_count_more_records_than_are_released():
 def test_nan_is_missing_too():
     frame = pl.DataFrame({"a": [1.0, float("nan"), 3.0, 4.0]})
     with pytest.raises(InputError, match=r"Column 'a' has 1 missing value"):
-        shoal.mask(frame, 2)
-    assert len(shoal.mask(frame, 2, missing="drop").data) == 3
+        shoal.mask(frame, 2, columns="a", missing="error")
+    assert len(shoal.mask(frame, 2, columns="a", missing="drop", max_left_out=1).data) == 3
 
 
 def test_weights_keep_weighted_totals(table):
-    release = shoal.mask(table, 5, columns=MONEY, weights="weight")
-    vector = shoal.mask(table, 5, columns=MONEY, weights=table["weight"].to_numpy())
+    release = shoal.mask(table, 5, columns=MONEY, weights="weight", **EXACT)
+    vector = shoal.mask(table, 5, columns=MONEY, weights=table["weight"].to_numpy(), rest="keep", **EXACT)
     for column in MONEY:
         before = (table[column] * table["weight"]).sum()
         assert (release.data[column] * table["weight"]).sum() == pytest.approx(before)
@@ -325,7 +373,7 @@ def test_weights_keep_weighted_totals(table):
 
 def test_rounding_reports_what_it_adds():
     frame = pl.DataFrame({"a": [1, 2, 4, 7, 8, 8]})
-    plain, whole = shoal.mask(frame, 3), shoal.mask(frame, 3, integers="round")
+    plain, whole = (shoal.mask(frame, 3, columns="a", **rounding) for rounding in (EXACT, {"integers": "round"}))
     assert plain.data["a"].to_list() == pytest.approx([7 / 3] * 3 + [23 / 3] * 3)
     assert whole.data["a"].to_list() == [2] * 3 + [8] * 3
     added = whole.loss - plain.loss
@@ -341,24 +389,24 @@ def test_medoids_are_records(table):
 
 def test_float32_stays_float32():
     frame = pl.DataFrame({"a": np.arange(10, dtype=np.float32) / 3})
-    masked = shoal.mask(frame, 5).data
+    masked = shoal.mask(frame, 5, columns="a").data
     assert masked["a"].dtype == pl.Float32
     assert masked["a"].n_unique() == 2
 
 
 def test_constant_columns_and_equal_records_lose_nothing():
     frame = pl.DataFrame({"a": [3.5] * 6, "b": [0.1] * 6})
-    release = shoal.mask(frame, 3)
+    release = shoal.mask(frame, 3, columns=["a", "b"])
     assert release.data.equals(frame)
     assert release.loss == 0.0
-    mixed = shoal.mask(frame.with_columns(c=pl.Series(np.arange(6.0))), 3)
+    mixed = shoal.mask(frame.with_columns(c=pl.Series(np.arange(6.0))), 3, columns=["a", "b", "c"])
     assert mixed.data["a"].equals(frame["a"])
     assert mixed.loss > 0
 
 
 def test_more_columns_than_records():
     frame = pl.DataFrame(np.random.default_rng(0).normal(size=(5, 30)))
-    assert shoal.mask(frame, 2).sizes.sum() == 5
+    assert shoal.mask(frame, 2, columns=frame.columns).sizes.sum() == 5
 
 
 def test_values_near_1e9_are_masked_like_values_near_0():
@@ -401,7 +449,7 @@ def test_a_release_prints_itself(table):
         ({"k": "5"}, "'k' must be a whole number"),
         ({"k": True}, "'k' must be a whole number"),
         ({"k": 301}, "k=301, but the table has 300 records"),
-        ({"k": 40, "by": "region"}, "k=40, but the stratum region='Islands' has"),
+        ({"k": 40, "by": "region", "small": "error"}, "k=40, but the stratum region='Islands' has"),
         ({"columns": ["salse"]}, "'salse', which the table does not have. Did you mean 'sales'?"),
         ({"columns": []}, "at least one column"),
         ({"columns": ["sales", "sales"]}, "'sales' appears twice"),
@@ -433,7 +481,7 @@ def test_refusals_name_what_is_wrong(table, change, words):
     ("data", "words"),
     [
         (pl.DataFrame({"a": [1.0, float("inf"), 2.0]}), "Column 'a' must be finite, but record 2 holds inf"),
-        (pl.DataFrame({"a": ["x", "y", "z"]}), "no numeric column"),
+        (pl.DataFrame({"name": ["x", "y", "z"]}), "No column can be masked: name (drop: "),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "the table has 0 records"),
         ([[1.0, 2.0]], "must be a pandas, polars or pyarrow table"),
         (np.array([["a"]]), "must be an array of numbers"),
@@ -468,11 +516,12 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("keywords", "told"), [({"aggregate": "medoid"}, False), ({"aggregate": "median"}, False), ({}, True)]
+    ("keywords", "told"),
+    [({"aggregate": "medoid"}, False), ({"aggregate": "median"}, False), ({"integers": "float"}, True)],
 )
 def test_decimals_are_told_where_there_are_some(keywords, told):
     table = pl.DataFrame({"n": [1, 2, 5, 10, 11, 14], "m": [3, 6, 9, 12, 15, 18], "x": [0.5] * 6})
-    release = shoal.mask(table, 3, **keywords)
+    release = shoal.mask(table, 3, columns=["n", "m", "x"], **keywords)
     notes = [note for note in release.notes if "integer columns hold decimals now" in note]
     assert [bool((release.data[name] % 1 > 0).any()) for name in "nm"] == [told, False]
     assert notes == (["integer columns hold decimals now (n); integers='round' keeps them whole"] if told else [])
@@ -525,7 +574,8 @@ def test_released_values_are_rounded_as_text_is(values):
 def test_nullable_types_of_pandas_stay():
     table = pd.DataFrame({"i": pd.array([1, 2, 4, 8, 9, 7], "Int16"), "f": pd.array([1.5, 2, 3, 4, 5, 6], "Float64")})
     for frame in (table, table.assign(i=table["i"].where(table.index > 0))):
-        found = shoal.mask(frame, 2, columns=["i", "f"], integers="round", missing="group", small="suppress").data
+        asked = {"integers": "round", "missing": "group", "small": "suppress", "max_left_out": 1}
+        found = shoal.mask(frame, 2, columns=["i", "f"], **asked).data
         assert found.dtypes.to_dict() == frame.dtypes.to_dict()
 
 
@@ -533,6 +583,9 @@ def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
     table = pl.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [-9] * 6, "t": [5, 6, 7, 8, 9, 10]})
     asked = {"columns": ["a", "b", "t"], "sums": "t = a + b", "missing_codes": {"b": [-9]}, "missing": "group"}
     assert "but for those that miss a part of it" in str(shoal.mask(table, 3, **asked))
+    complete = table.with_columns(b=4, c=pl.Series([None] * 3 + [1] * 3))
+    release = shoal.mask(complete, 3, columns=["a", "b", "t", "c"], sums="t = a + b", missing="group")
+    assert "the sum t = a + b holds in the release: every record was checked" in release.notes
 
 
 def test_nothing_that_would_be_left_is_said_in_words():
@@ -591,11 +644,11 @@ def long_strata():
 @pytest.mark.parametrize(
     ("table", "asked", "named"),
     [
-        (missing_patterns, {}, " and 195 others have missing values in 300 records"),
-        (missing_patterns, {"missing": "group"}, "only 1 record of the table misses exactly: "),
-        (zero_patterns, {"zeros": WIDE}, "only 1 record of the table is zero in exactly: "),
-        (long_strata, {"by": "town", "columns": WIDE}, " has 1 record, the stratum town='town 1 "),
-        (long_strata, {"by": WIDE[:199], "columns": WIDE[199:]}, " and 194 others has 1 record"),
+        (missing_patterns, {"columns": WIDE, "missing": "error"}, " and 195 others have missing values in 300 records"),
+        (missing_patterns, {"columns": WIDE, "small": "error"}, "only 1 record of the table misses exactly: "),
+        (zero_patterns, {"columns": WIDE, "zeros": WIDE}, "only 1 record of the table is zero in exactly: "),
+        (long_strata, {"by": "town", "columns": WIDE, "small": "error"}, " has 1 record, the stratum town='town 1 "),
+        (long_strata, {"by": WIDE[:199], "columns": WIDE[199:], "small": "error"}, " and 194 others has 1 record"),
         (long_strata, {"method": "univariate", "columns": WIDE}, "masks one column, got 200: "),
         (long_strata, {"columns": WIDE[:199], "distance": WIDE}, " and 194 others; name it in 'columns' too"),
         (long_strata, {"columns": ["salse"]}, " and 189 others"),
@@ -618,15 +671,15 @@ def test_one_is_not_many():
     release = shoal.mask(table, 3, columns=["x"], keep=["id"])
     assert "records           3 in 1 group of 3 (k = 3)" in str(release)
     with pytest.raises(InputError, match=r"Column 'y' has 1 missing value\."):
-        shoal.mask(table, 2, columns=["y"])
+        shoal.mask(table, 2, columns=["y"], missing="error")
     with pytest.raises(InputError, match=r"k=3, but the table has 2 different units \(id\)\."):
         shoal.mask(table, 3, columns=["x"], unit="id")
     town = table.with_columns(town=pl.Series(["a", "a", "b"]))
     with pytest.raises(InputError, match="the stratum town='b' has 1 record\\."):
-        shoal.mask(town, 2, columns=["x"], by="town")
+        shoal.mask(town, 2, columns=["x"], by="town", small="error")
     with pytest.raises(InputError, match=r"the stratum town='b' has 1 different unit \(id\)"):
-        shoal.mask(town, 2, columns=["x"], by="town", unit="id")
-    left = shoal.mask(town, 2, columns=["x"], by="town", small="suppress", keep=["id"])
+        shoal.mask(town, 2, columns=["x"], by="town", unit="id", small="error")
+    left = shoal.mask(town, 2, columns=["x"], by="town", small="suppress", max_left_out=1, keep=["id"])
     assert "1 record of strata or patterns with fewer than k was left out (small='suppress')" in left.notes
 
 
@@ -642,12 +695,12 @@ def test_masked_cells_of_an_array_are_missing():
     hidden[4:12, 1] = True
     masked = np.ma.masked_array(X, mask=hidden)
     with pytest.raises(InputError, match=r"Column 1 has \d+ missing values"):
-        shoal.mask(masked, 3)
+        shoal.mask(masked, 3, missing="error")
     release = shoal.mask(masked, 3, missing="group")
     expected = shoal.mask(np.where(hidden, np.nan, X), 3, missing="group")
     assert np.array_equal(release.data, expected.data, equal_nan=True)
     assert not isinstance(release.data, np.ma.MaskedArray)
-    whole = shoal.mask(np.ma.masked_array((100 * X).astype(int), mask=hidden), 3, missing="drop")
+    whole = shoal.mask(np.ma.masked_array((100 * X).astype(int), mask=hidden), 3, missing="drop", max_left_out=1)
     assert whole.records == 22
     with pytest.raises(InputError, match=r"whole numbers up to 2\^53, but it holds 4611686018427387904"):
         shoal.mask(np.ma.masked_array([2**62, 2, 3, 4], mask=[0, 0, 0, 1]), 2)
@@ -691,4 +744,4 @@ def test_columns_of_pandas_may_have_names_that_are_numbers(tmp_path):
 @pytest.mark.filterwarnings("ignore:.*complex")
 def test_a_column_of_complex_numbers_stays_as_it_is():
     table = pd.DataFrame({"x": np.arange(6.0), "z": np.arange(6) * 1j})
-    assert shoal.mask(table, 3, columns=["x"]).data["z"].equals(table["z"])
+    assert shoal.mask(table, 3, columns=["x"], keep="z").data["z"].equals(table["z"])

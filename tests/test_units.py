@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.registry import METHODS
-from shoal.core.errors import IdentifierWarning, InputError, VerificationError
+from shoal.core.errors import InputError, VerificationError
 from shoal.promises.distinct_units import count_units, least_units, record_counters, units_in_cells
 from shoal.promises.group_merge import merge_groups
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
+PERSON = {"unit": "person", "keep": "person"}  # the release shows whose records they are
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
 
 
@@ -98,8 +99,8 @@ def test_merging_is_what_its_rounds_say(seed):
 
 def test_groups_of_records_hold_too_few_persons_and_groups_of_units_do_not():
     table = panel()
-    assert fewest(shoal.mask(table, 4, columns=["income", "age"]).data, ["income", "age"], "person") < 4
-    release = shoal.mask(table, 4, columns=["income", "age"], unit="person")
+    assert fewest(shoal.mask(table, 4, columns=["income", "age"], keep="person").data, ["income", "age"], "person") < 4
+    release = shoal.mask(table, 4, columns=["income", "age"], **PERSON)
     assert fewest(release.data, ["income", "age"], "person") >= 4
     assert release.data["person"].to_list() == table["person"].to_list()
     assert release.verified == "every combination of income, age is shared by at least 4 different units (person)"
@@ -110,7 +111,7 @@ def test_groups_of_records_hold_too_few_persons_and_groups_of_units_do_not():
 def test_every_method_keeps_units(method):
     keys = ["income"] if METHODS[method].univariate else ["income", "age"]
     table = panel(20)
-    release = shoal.mask(table, 3, columns=keys, method=method, unit="person", by="region", **OPTIONS.get(method, {}))
+    release = shoal.mask(table, 3, columns=keys, method=method, **PERSON, by="region", **OPTIONS.get(method, {}))
     assert fewest(release.data, [*keys, "region"], "person") >= 3
     assert release.status != "optimal"
 
@@ -120,7 +121,7 @@ def test_the_optimum_is_one_if_it_holds_enough_units(persons, status):
     table = pl.DataFrame({"person": list(persons), "x": [1.0, 2.0, 3.0, 10.0, 11.0, 12.0], "y": [0.0, 1, 0, 1, 0, 1]})
     asked = {"columns": ["x", "y"], "method": "search", "bound": True, "steps": 50}
     free = shoal.mask(table, 3, **asked)
-    release = shoal.mask(table, 3, unit="person", **asked)
+    release = shoal.mask(table, 3, **PERSON, **asked)
     assert free.status == "optimal"
     assert (release.status, release.bound) == (status, pytest.approx(free.bound))
     assert release.loss >= release.bound - 1e-9
@@ -140,7 +141,8 @@ def test_any_table_keeps_units_or_is_refused(data):
         schema_overrides={"x": pl.Float64},
     )
     small = data.draw(st.sampled_from(["error", "suppress"]))
-    asked = {"columns": ["x", "y"], "unit": "unit", "missing": "group", "small": small}
+    asked = {"columns": ["x", "y"], "unit": "unit", "keep": "unit", "missing": "group", "small": small}
+    asked["max_left_out"] = 1
     units = table.group_by(pl.col("x").is_null()).agg(pl.col("unit").n_unique().alias("units"))["units"]
     if (units.min() if small == "error" else units.max()) < k:
         with pytest.raises(InputError):
@@ -154,17 +156,17 @@ def test_any_table_keeps_units_or_is_refused(data):
 def test_a_stratum_with_too_few_units_is_named_or_left_out():
     table = panel(12).with_columns(region=pl.when(pl.col("person") < 2).then(pl.lit("isle")).otherwise("region"))
     with pytest.raises(InputError, match=r"region='isle' has 2 different units \(person\)\."):
-        shoal.mask(table, 3, columns=["income"], by="region", unit="person")
-    release = shoal.mask(table, 3, columns=["income"], by="region", unit="person", small="suppress")
+        shoal.mask(table, 3, columns=["income"], by="region", small="error", **PERSON)
+    release = shoal.mask(table, 3, columns=["income"], by="region", small="suppress", max_left_out=1, **PERSON)
     assert len(release.data) == len(table) - 8
     with pytest.raises(InputError, match=r"the table has 12 different units \(person\)\."):
-        shoal.mask(table, 13, columns=["income"], unit="person")
+        shoal.mask(table, 13, columns=["income"], **PERSON)
 
 
 def test_a_record_without_a_unit_is_named():
     table = panel(6).with_columns(person=pl.when(pl.col("person") == 4).then(None).otherwise("person"))
     with pytest.raises(InputError, match="Unit column 'person' is empty in record 17; every record needs a unit"):
-        shoal.mask(table, 2, columns=["income"], unit="person")
+        shoal.mask(table, 2, columns=["income"], **PERSON)
 
 
 @pytest.mark.parametrize("spelled", [["7", "07", "7.0", "8"], [7.0, 7.0, 7.0, 8.0]])
@@ -177,7 +179,7 @@ def test_one_unit_may_be_spelled_in_several_ways(tmp_path, spelled):
 def test_the_recount_does_not_believe_the_grouping(monkeypatch):
     monkeypatch.setattr("shoal.masking.group.keep_promise", lambda *given, **_: given[1])
     with pytest.raises(VerificationError, match="fewer than k=4 units"):
-        shoal.mask(panel(), 4, columns=["income", "age"], unit="person")
+        shoal.mask(panel(), 4, columns=["income", "age"], **PERSON)
     with pytest.raises(VerificationError, match="fewer than k=4 units"):
         shoal.mask(panel(), 4, columns=["income", "age"], unit="person", identifiers="person", shuffle=3)
 
@@ -189,23 +191,24 @@ def test_units_that_are_dropped_are_counted_all_the_same():
     assert fewest(release.data.with_columns(table["person"]), ["income", "age"], "person") >= 4
 
 
-def test_units_that_are_dropped_need_the_table_in_memory(tmp_path):
+@pytest.mark.parametrize("dropped", [None, "person"])
+def test_units_that_are_left_out_need_the_table_in_memory(tmp_path, dropped):
     panel().write_parquet(tmp_path / "in.parquet")
-    with pytest.raises(InputError, match="Parameter 'unit' names column 'person', which is dropped"):
+    with pytest.raises(InputError, match="Parameter 'unit' names column 'person', which is left out"):
         shoal.mask(
-            tmp_path / "in.parquet", 3, columns=["income"], unit="person", identifiers="person", engine="local",
+            tmp_path / "in.parquet", 3, columns=["income"], unit="person", identifiers=dropped, engine="local",
             output=tmp_path / "out.parquet",
         )  # fmt: skip
 
 
 def test_a_block_that_could_not_hold_k_units_is_refused():
     with pytest.raises(InputError, match="Parameter 'block' must be at least 18 records, got 16: a single person may"):
-        shoal.mask(panel(), 3, columns=["income", "age"], unit="person", block=16)
+        shoal.mask(panel(), 3, columns=["income", "age"], **PERSON, block=16)
 
 
 def test_blocks_hold_k_units_however_they_are_cut():
     table = panel(500, 6)
-    release = shoal.mask(table, 5, columns=["income", "age"], unit="person", block=60, by="region")
+    release = shoal.mask(table, 5, columns=["income", "age"], **PERSON, block=60, by="region")
     assert release.facts["blocks"] > 20
     assert fewest(release.data, ["income", "age", "region"], "person") >= 5
 
@@ -215,7 +218,7 @@ def test_blocks_hold_k_units_however_they_are_cut():
 
 def test_shuffled_units_have_new_numbers():
     table = panel().with_columns(person=pl.format("P-{}", pl.col("person") + 500))
-    release = shoal.mask(table, 4, columns=["income", "age"], unit="person", shuffle=1)
+    release = shoal.mask(table, 4, columns=["income", "age"], **PERSON, shuffle=1)
     numbers = release.data["person"]
     assert sorted(numbers.unique().to_list()) == list(range(1, 41))
     before = table["person"].gather(release.kept)
@@ -228,32 +231,30 @@ def test_shuffled_units_have_new_numbers():
 def test_shuffled_units_of_other_tables(frame):
     table = frame(panel().select("person", "income", "age").to_pandas() + 7)
     names = list(range(3)) if frame is np.asarray else ["person", "income", "age"]
-    release = shoal.mask(table, 4, columns=names[1:], unit=names[0], shuffle=1)
+    release = shoal.mask(table, 4, columns=names[1:], unit=names[0], keep=names[:1], shuffle=1)
     person = np.asarray(release.data)[:, 0]
     assert sorted(set(person)) == list(range(1, 41))
 
 
-def test_units_under_their_own_numbers_are_warned_of():
-    for asked in ({}, {"keep": ["person"]}, {"identifiers": ["person"]}, {"shuffle": 1}):
-        with pytest.warns(IdentifierWarning) if not asked else _no_warning():
-            release = shoal.mask(panel(), 3, columns=["income"], unit="person", **asked)
-        assert any("under the numbers of the original" in note for note in release.notes) == (not asked)
-
-
-def _no_warning():
-    import warnings
-
-    context = warnings.catch_warnings()
-    warnings.simplefilter("error")
-    return context
+def test_units_under_their_own_numbers_are_released_only_on_purpose():
+    asked = {"columns": ["income"], "unit": "person"}
+    for others in ({}, {"identifiers": ["person"]}, {"shuffle": 1}, {"rest": "keep", "identifiers": ["person"]}):
+        release = shoal.mask(panel(), 3, **asked, **others)
+        assert "person" not in release.data.columns
+        assert "person" in release.dropped
+    with pytest.raises(InputError, match=r"Column 'person' looks like an identifier: it says whose records they are"):
+        shoal.mask(panel(), 3, rest="keep", **asked)
+    for others in ({"keep": ["person"]}, {"rest": "keep", "shuffle": 1}):
+        assert "person" in shoal.mask(panel(), 3, **asked, **others).data.columns
 
 
 def test_the_command_line_and_the_manifest_know_units(tmp_path):
     panel().write_csv(tmp_path / "in.csv")
     out, manifest = tmp_path / "out.csv", tmp_path / "m.json"
     command(
-        "mask", tmp_path / "in.csv", "-k", "4", "-c", "income", "--unit", "person", "-o", out, "--manifest", manifest
-    )
+        "mask", tmp_path / "in.csv", "-k", "4", "-c", "income", "--unit", "person", "--keep", "person", "-o", out,
+        "--manifest", manifest,
+    )  # fmt: skip
     written = pl.read_csv(out)
     assert fewest(written, ["income"], "person") >= 4
     assert json.loads(manifest.read_text())["parameters"]["unit"] == "person"
@@ -262,10 +263,13 @@ def test_the_command_line_and_the_manifest_know_units(tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_the_warning_speaks_the_language_of_the_command_line(tmp_path):
+def test_the_refusal_speaks_the_language_of_the_command_line(tmp_path):
     panel().write_csv(tmp_path / "in.csv")
-    done = command("mask", "in.csv", "-k", 4, "-c", "income", "--unit", "person", "-o", "out.csv", cwd=tmp_path)
-    assert "Use --drop person to drop it, or --keep person to keep it on purpose." in done.stderr
+    asked = ("-k", 4, "-c", "income", "--unit", "person", "--rest", "keep", "-o", "out.csv")
+    done = command("mask", "in.csv", *asked, cwd=tmp_path)
+    assert done.returncode != 0
+    assert "Use --drop person to leave it out, or --keep person to release it on purpose." in done.stderr
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_households_of_the_testdata():
@@ -273,15 +277,15 @@ def test_households_of_the_testdata():
     table = pl.read_csv(reference_path("testdata"), null_values="NA", infer_schema_length=None)
     keys = ["urbrur", "roof", "walls", "water", "electcon", "age", "sex"]
     kinds = {name: shoal.Nominal() for name in keys if name != "age"}
-    plain = shoal.mask(table, 5, columns=keys, kinds=kinds)
+    plain = shoal.mask(table, 5, columns=keys, kinds=kinds, keep="ori_hid")
     assert fewest(plain.data, keys, "ori_hid") < 5
-    release = shoal.mask(table, 5, columns=keys, kinds=kinds, unit="ori_hid")
+    release = shoal.mask(table, 5, columns=keys, kinds=kinds, unit="ori_hid", keep="ori_hid")
     assert fewest(release.data, keys, "ori_hid") >= 5
 
 
 def test_a_bar_of_the_report_stands_for_k_units(tmp_path):
     table = panel(60)
-    release = shoal.mask(table, 3, columns=["income", "age"], unit="person", keep=["person"])
+    release = shoal.mask(table, 3, columns=["income", "age"], **PERSON)
     page = release.report(tmp_path / "r.html", original=table).read_text()
     assert release.unit_records == 4
     assert "every bar stands for at least 12 records" in page

@@ -67,7 +67,7 @@ def test_zeros_within_strata_and_missing_columns():
 def test_every_method_and_aggregate_keeps_zeros(method, aggregate):
     rng = np.random.default_rng(2)
     frame = pl.DataFrame({"a": rng.lognormal(size=60) * (np.arange(60) % 3 > 0), "b": rng.normal(size=60)})
-    release = shoal.mask(frame, k=3, zeros="a", method=method, aggregate=aggregate)
+    release = shoal.mask(frame, k=3, columns=["a", "b"], zeros="a", method=method, aggregate=aggregate)
     assert patterns(release.data, ["a"]) == patterns(frame, ["a"])
 
 
@@ -81,7 +81,8 @@ def test_zero_where_it_was_and_elsewhere_only_where_it_is_said(rows, integers, k
     frame = pl.DataFrame(rows, schema=["a", "b"], orient="row")
     if max(Counter(patterns(frame, ["a", "b"])).values()) < k:
         return  # nothing would be left
-    release = shoal.mask(frame, k=k, zeros=["a", "b"], integers=integers, small="suppress", method="mdav")
+    asked = {"columns": ["a", "b"], "zeros": ["a", "b"], "small": "suppress", "max_left_out": 1}
+    release = shoal.mask(frame, k=k, integers=integers, method="mdav", **asked)
     before = frame[release.kept.tolist()]
     said = 0
     for note in release.notes:
@@ -96,7 +97,7 @@ def test_zero_where_it_was_and_elsewhere_only_where_it_is_said(rows, integers, k
 
 def test_a_mean_of_zero_is_told():
     frame = pl.DataFrame({"a": [0, 0, -1, 1], "b": [1.0, 2.0, 3.0, 4.0]})
-    release = shoal.mask(frame, k=2, zeros="a", integers="round")
+    release = shoal.mask(frame, k=2, columns=["a", "b"], zeros="a", integers="round")
     assert release.data["a"].to_list() == [0, 0, 0, 0]
     assert (
         "in column a, 0 also stands for 2 records that are not zero, but whose values have it as mean" in release.notes
@@ -105,9 +106,9 @@ def test_a_mean_of_zero_is_told():
 
 def test_whole_numbers_that_are_not_zero_are_not_rounded_to_zero():
     frame = pl.DataFrame({"a": [0, 0, 0, 1, 1, -2, 5, 5, -9], "b": [1.0, 1, 1, 9, 9, 9, 30, 30, 30]})
-    release = shoal.mask(frame, k=3, zeros="a", integers="round", distance="b")
+    release = shoal.mask(frame, k=3, columns=["a", "b"], zeros="a", integers="round", distance="b")
     assert release.data["a"].to_list() == [0, 0, 0] + [0] * 3 + [1] * 3  # means 0 and 1/3
-    assert shoal.mask(frame, k=3, integers="round", distance="b").data["a"].to_list() == [0] * 9
+    assert shoal.mask(frame, k=3, columns=["a", "b"], integers="round", distance="b").data["a"].to_list() == [0] * 9
     assert nearest(np.array([[0.5, -0.5, 1.5]]), np.array([True, True, True])).tolist() == [[1.0, -1.0, 2.0]]
 
 
@@ -123,7 +124,8 @@ def test_few_records_of_a_pattern_are_listed_or_left_out():
         "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', use a smaller k, or "
         "leave these records out with small='suppress'."
     )
-    release = shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group", small="suppress")
+    asked = {"columns": ["a", "b", "c"], "zeros": ["a", "b"], "missing": "group", "small": "suppress"}
+    release = shoal.mask(frame, k=3, max_left_out=1, **asked)
     assert release.kept.tolist() == [3, 4, 5]
     with pytest.raises(InputError, match="only 1 record of the table is zero in none of: a"):
         shoal.mask(frame[:4], k=2, columns=["a", "b"], zeros="a")
@@ -140,7 +142,7 @@ def test_few_records_of_a_pattern_are_listed_or_left_out():
 )
 def test_refused_by_name(asked, message):
     with pytest.raises(InputError, match=re.escape(message)):
-        shoal.mask(FIRMS, k=2, **asked)
+        shoal.mask(FIRMS, **{"k": 2, "columns": ["sales", "profit"], **asked})
 
 
 def test_nothing_is_released_with_other_zeros(monkeypatch, tmp_path):
@@ -152,7 +154,7 @@ def test_nothing_is_released_with_other_zeros(monkeypatch, tmp_path):
 
     monkeypatch.setattr(verification, "count_part", lose_a_zero)
     with pytest.raises(VerificationError, match="Column 'profit' has 3 zeros instead of 4"):
-        shoal.mask(FIRMS, k=2, zeros="profit", output=tmp_path / "out.csv")
+        shoal.mask(FIRMS, k=2, columns=["sales", "profit"], zeros="profit", output=tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
 
 

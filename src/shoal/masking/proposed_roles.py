@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.core.checks import check_k
 from shoal.core.errors import InputError
 from shoal.core.messages import clauses, parameter, setting
 from shoal.masking.request import MaskRequest
@@ -46,6 +47,8 @@ def needs_roles(data: Any, request: MaskRequest) -> bool:
 
 def decide_roles(table: Table, request: MaskRequest) -> Decision:
     """Return the request with a role for every column: what the user decided, and what is proposed for the others."""
+    if table.rows < JUDGED:  # these are all records
+        check_k(request.k, table.rows)
     proposal = propose(table, request.k, most=JUDGED)
     roles = _decided(request, table, proposed_roles(proposal))
     unreadable = {
