@@ -23,7 +23,9 @@ Y = np.array([[2.0, 20.0], [2.0, 20.0], [8.0, 60.0], [8.0, 60.0]])
 @pytest.fixture(scope="module")
 def masked():
     table = firms(2000)
-    release = shoal.mask(table, 5, by="region", missing="group", columns=["employees", "sales", "profit", "research"])
+    release = shoal.mask(
+        table, 5, by="region", missing="group", columns=["employees", "sales", "profit", "research"], rest="keep"
+    )
     return table, release
 
 
@@ -264,7 +266,7 @@ def test_a_release_its_report_and_an_assessment_have_the_same_figures(tmp_path):
     )  # fmt: skip
     roles = {"confidential": ["ill"], "unit": "home", "weights": "w"}
     release = shoal.mask(
-        table, 3, columns=["x", "y"], keep=["town"], missing="group", small="error", integers="float", **roles
+        table, 3, columns=["x", "y"], keep=["town", "home"], missing="group", small="error", integers="float", **roles
     )
     found = shoal.assess(table, release.data, columns=["x", "y"], **roles)
     assert 0 < found.singled_out == release.singled_out < 80
@@ -423,7 +425,7 @@ def test_arrays_and_single_columns():
 
 def test_records_left_out_are_matched_by_number():
     table = firms(300)
-    release = shoal.mask(table, 3, columns=["sales", "research"], missing="drop")
+    release = shoal.mask(table, 3, columns=["sales", "research"], missing="drop", rest="keep", max_left_out=1)
     with pytest.raises(InputError, match=r"it has \d+, the original 300.*remaining ones in 'kept'"):
         shoal.assess(table, release.data)
     found = shoal.assess(table, release.data, kept=release.kept)
@@ -474,7 +476,7 @@ def test_same_tables_and_bad_cells_are_refused():
 def test_command_line(tmp_path):
     table = firms(200)
     table.write_csv(tmp_path / "firms.csv")
-    release = shoal.mask(table, 4, columns=["sales", "research"], missing="drop")
+    release = shoal.mask(table, 4, columns=["sales", "research"], missing="drop", rest="keep", max_left_out=1)
     release.data.write_csv(tmp_path / "masked.csv")
     pl.DataFrame({"record": release.kept + 1}).write_csv(tmp_path / "labels.csv")
     words = ["assess", "firms.csv", "masked.csv", "-k", "4", "--labels", "labels.csv"]
@@ -566,7 +568,9 @@ def test_loss_and_recount_are_those_of_the_release_for_all_kinds(data):
     table = table.with_columns(pl.col("n").cast(pl.String) if "n" in names else pl.lit(0).alias("left"))
     kinds = {name: KINDS[name] for name in names if name in KINDS}
     asked = {"columns": names, "kinds": kinds}
-    release = shoal.mask(table, data.draw(st.integers(2, 4)), **asked, missing="group", small="suppress")
+    release = shoal.mask(
+        table, data.draw(st.integers(2, 4)), **asked, missing="group", small="suppress", max_left_out=1
+    )
     found = shoal.assess(table, release.data, **asked, kept=release.kept, k=release.k)
     assert found.utility.loss == pytest.approx(release.loss, abs=1e-9)
     assert {c.name: c.loss for c in found.utility.columns} == pytest.approx(dict(release.column_loss), abs=1e-9)
@@ -593,7 +597,7 @@ def test_tables_of_several_libraries_and_files_mean_the_same(tmp_path):
 
 def test_kinds_without_columns_are_masked_columns():
     table = firms(200).with_columns(sector=pl.col("sector").cast(pl.String))
-    release = shoal.mask(table, 4, columns=["sales", "sector"])
+    release = shoal.mask(table, 4, columns=["sales", "sector"], rest="keep")
     found = shoal.assess(table, release.data, kinds={"sector": shoal.Nominal()})
     assert [c.name for c in found.utility.columns] == ["sales", "sector"]
     assert found.utility.loss == pytest.approx(release.loss)

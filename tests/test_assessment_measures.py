@@ -25,7 +25,7 @@ KEYS = ["region", "sector"]
 @pytest.fixture(scope="module")
 def masked():
     table = firms(400).with_columns(household=pl.int_range(400) // 3, people=1.0 + pl.int_range(400) % 7)
-    release = shoal.mask(table, 4, columns=["employees", "sales", "profit"], method="mdav")
+    release = shoal.mask(table, 4, columns=["employees", "sales", "profit"], method="mdav", rest="keep")
     return table, release
 
 

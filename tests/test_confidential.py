@@ -167,7 +167,7 @@ def test_the_distribution_is_that_of_what_is_released(more):
         age=pl.when(pl.int_range(300) % 3 == 0).then(None).otherwise(pl.col("age")),
         town=pl.when(pl.int_range(300) < 2).then(pl.lit("small")).otherwise(pl.col("region")),
     )
-    more = {"missing": "group", **more}
+    more = {"missing": "group", "max_left_out": 1, **more}
     release = shoal.mask(table, 3, columns=["age", "pay"], confidential="days", closeness=0.25, **more)
     keys = ["age", "pay", *([more["by"]] if "by" in more else [])]
     assert tuple(release.reached["days"].values()) == pytest.approx(worst(release.data, keys, "days", ordered=True))
@@ -274,7 +274,14 @@ def test_any_table_keeps_models_by_any_method_or_is_refused(data):
     keys = ["x"] if method in METHODS and METHODS[method].univariate else ["x", "y"]
     diversity = data.draw(st.sampled_from([2, 3, "entropy:1.5", "entropy:2.5", "recursive:2:2"]))
     t, unit = data.draw(st.sampled_from([0.2, 0.5, 0.9])), data.draw(st.sampled_from([None, "unit"]))
-    asked = {"columns": keys, "confidential": "c", "missing": "group", "small": "suppress", "unit": unit}
+    asked = {
+        "columns": keys,
+        "confidential": "c",
+        "missing": "group",
+        "small": "suppress",
+        "unit": unit,
+        "max_left_out": 1,
+    }
     asked |= {"keep": ["unit"], "method": method, **OPTIONS.get(method, {})}
     try:
         release = shoal.mask(table, 2, **asked, diversity=diversity, closeness=t)
@@ -337,7 +344,7 @@ def test_closeness_comes_with_a_lower_bound(tmp_path):
         {"by": "region"},
         {"weights": "weight"},
         {"columns": ["age", "gaps"], "missing": "group"},
-        {"columns": ["age", "gaps"], "missing": "drop"},
+        {"columns": ["age", "gaps"], "missing": "drop", "max_left_out": 1},
         {"columns": ["age", "gaps"], "missing": "group", "by": "region", "small": "merge", "k": 30},
         {"columns": ["age", "pay", "region"]},
         {"columns": ["age", "ill"], "aggregate": "medoid"},

@@ -164,7 +164,7 @@ def test_every_type_is_released_as_it_was_given(library):
         table = pd.DataFrame({"when": column, "other": others}).set_axis(list("wxyz"))
     else:
         table = pa.table({"when": column, "other": pa.array(others)})
-    release = shoal.mask(table, 2, columns=["when"])
+    release = shoal.mask(table, 2, columns=["when"], rest="keep")
     before, after = table["when"], release.data["when"]
     assert getattr(after, "dtype", None) == getattr(before, "dtype", None)
     assert getattr(after, "type", None) == getattr(before, "type", None)
@@ -339,7 +339,7 @@ DATES = {
         {"columns": ["lasts", "x"], "aggregate": "medoid", "missing": "group"},
         {"columns": ["seen"], "method": "univariate"},
         {"columns": ["born", "region"], "importance": {"born": 2.0}, "missing": "group"},
-        {"columns": None, "kinds": {"born": shoal.Date()}, "missing": "group"},
+        {"columns": ["born", "weight", "x"], "kinds": {"born": shoal.Date()}, "missing": "group"},
     ],
     ids=str,
 )
@@ -354,7 +354,8 @@ def test_every_policy_is_the_same_on_every_engine(tmp_path, asked):
     found = {}
     for engine in ENGINES:
         out = tmp_path / f"{engine}.parquet"
-        release = shoal.mask(tmp_path / "in.parquet", 4, engine=engine, output=out, **{"block": 40, **asked})
+        others = {"block": 40, "rest": "keep", "max_left_out": 1}
+        release = shoal.mask(tmp_path / "in.parquet", 4, engine=engine, output=out, **others, **asked)
         found[engine] = pl.read_parquet(out), release
     for engine in ENGINES[1:]:
         assert_frame_equal(found[engine][0], found["memory"][0], check_dtypes=engine == "local")
@@ -383,10 +384,14 @@ def test_a_dask_frame_may_hold_dates_as_objects():
     assert release.kinds == expected.kinds == {"born": "date", "seen": "date"}
 
 
-def test_dates_are_masked_if_they_are_named():
+def test_dates_are_masked_unless_others_are_named():
     table = pl.DataFrame(DATES)
-    assert shoal.mask(table, 4).columns == ["weight", "x"]
-    assert shoal.mask(table, 4, kinds={"seen": shoal.Date()}).columns == ["seen", "weight", "x"]
+    kinds = {"born": "date", "seen": "date", "opens": "time", "lasts": "duration"}
+    for asked in ({}, {"kinds": {"seen": shoal.Date()}}):
+        release = shoal.mask(table, 4, **asked)
+        assert kinds.items() <= release.kinds.items()
+        assert shared(release.data, [*release.columns, *release.parameters["by"]], 4)
+    assert shoal.mask(table, 4, columns=["weight", "x"]).data.columns == ["weight", "x"]
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -449,9 +454,8 @@ def test_text_is_released_in_its_format(tmp_path, case, engine):
     format_, cells, first, second = CSV[case]
     source = write_csv(tmp_path / "in.csv", visit=cells, other=["007", "1.50", "NA", ""])
     out = tmp_path / ("out.parquet" if engine == "dask" else "out.csv")
-    release = shoal.mask(
-        source, 2, columns=["visit"], kinds={"visit": shoal.Date(format_)}, engine=engine, output=out, block=10
-    )
+    asked = {"columns": ["visit"], "kinds": {"visit": shoal.Date(format_)}, "keep": "other"}
+    release = shoal.mask(source, 2, engine=engine, output=out, block=10, **asked)
     written = pl.read_parquet(out) if engine == "dask" else pl.read_csv(out, infer_schema=False)
     assert written["visit"].to_list() == [first, first, second, second]
     assert [cell or "" for cell in written["other"]] == ["007", "1.50", "NA", ""]
@@ -464,9 +468,8 @@ def test_missing_dates_have_one_spelling(tmp_path, engine):
     cells = ["2024-01-31", "NA", "2024-02-02", "", "2024-01-01", "NA"]
     source = write_csv(tmp_path / "in.csv", visit=cells, x=range(6))
     out = tmp_path / "out.csv"
-    shoal.mask(
-        source, 3, columns=["visit"], kinds={"visit": "date"}, missing="group", engine=engine, output=out, block=10
-    )
+    asked = {"columns": ["visit"], "kinds": {"visit": "date"}, "missing": "group", "keep": "x"}
+    shoal.mask(source, 3, engine=engine, output=out, block=10, **asked)
     assert out.read_text().splitlines()[1:] == ["2024-01-22,0", ",1", "2024-01-22,2", ",3", "2024-01-22,4", ",5"]
 
 
@@ -626,7 +629,7 @@ def test_files_of_statistical_packages_and_sheets(tmp_path, ending):
         import pyreadstat
 
         getattr(pyreadstat, f"write_{ending}")(table, source)
-    release = shoal.mask(source, 2, columns=["day", "seen"], output=out)
+    release = shoal.mask(source, 2, columns=["day", "seen"], keep="x", output=out)
     assert release.kinds == {"day": "date", "seen": "date"}
     from shoal.tables.files import read_table
 
@@ -696,6 +699,8 @@ def test_dates_on_the_command_line(visits, tmp_path):
         "start=%H:%M",
         "-c",
         "start",
+        "--integers",
+        "float",
         "-o",
         tmp_path / "out.csv",
         "--manifest",

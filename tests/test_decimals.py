@@ -67,9 +67,9 @@ def test_what_rounding_loses_counts_in_the_loss():
     assert fitted.loss > exact.loss
 
 
-def test_numbers_near_1e9_get_no_digits_that_a_float_does_not_hold():
-    rng = np.random.default_rng(0)
-    X = (1e9 + rng.normal(size=(300, 1))).round(6)
+@pytest.mark.parametrize(("size", "place"), [(8e8, 7), (1e9, 6), (5e11, 4)])
+def test_large_numbers_get_no_digits_that_a_float_does_not_hold(size, place):
+    X = (size * np.random.default_rng(0).uniform(0.9, 1.1, (300, 1))).round(place)
     fitted, exact = (shoal.mask(X, 3, decimals=decimals, **FLOAT).data for decimals in ("fit", "all"))
     assert digits(fitted) <= digits(exact) == 15
 

@@ -18,6 +18,9 @@ from shoal.report.withheld_figures import as_published, lost_share
 MEAN = 1000.0
 
 
+EXACT = {"integers": "float", "decimals": "all"}  # means as they are
+
+
 def lonely(deviation):
     """58 zeros, and two values whose mean is known."""
     return pl.DataFrame({"x": [0.0] * 58 + [MEAN - deviation, MEAN + deviation]})
@@ -34,7 +37,7 @@ def among_pairs(deviation):
 
 def page_of(table, **more):
     """Return all that a page says, but for the seconds of the run."""
-    release = shoal.mask(table, 2, method="mdav")
+    release = shoal.mask(table, 2, columns=table.columns, method="mdav", **EXACT)
     return release, repr(release_page(replace(release, timings={}), original=table, **more))
 
 
@@ -55,7 +58,7 @@ def test_a_group_may_have_any_spread_by_all_that_the_page_says(table):
 
 
 def test_without_the_original_no_more_is_said():
-    pages = [release_page(replace(shoal.mask(lonely(d), 2), timings={})) for d in (40.0, 80.0)]
+    pages = [release_page(replace(shoal.mask(lonely(d), 2, columns="x", **EXACT), timings={})) for d in (40.0, 80.0)]
     first, second = (re.sub(r'"created": "[^"]*"', "", repr(page)) for page in pages)
     assert first == second
     assert "under 5 %" in first
@@ -63,7 +66,7 @@ def test_without_the_original_no_more_is_said():
 
 def test_the_exact_loss_gives_both_values_away():
     """What the page must not say: the attack that it is kept from."""
-    release = shoal.mask(lonely(40.0), 2)
+    release = shoal.mask(lonely(40.0), 2, columns="x", **EXACT)
     mean, loss = release.data["x"].max(), release.loss / 100
     # SSE = 2 d², SST = 2 d² + (2 − 4/60) mean²
     found = np.sqrt(loss * (2 - 4 / 60) * mean**2 / (2 - 2 * loss))
@@ -72,7 +75,7 @@ def test_the_exact_loss_gives_both_values_away():
 
 def test_what_many_groups_make_up_is_told_to_three_digits():
     table = pl.DataFrame({"x": np.random.default_rng(0).random(400), "y": np.random.default_rng(1).random(400)})
-    release, page = page_of(table, comparison=compare_around(shoal.mask(table, 2), table))
+    release, page = page_of(table, comparison=compare_around(shoal.mask(table, 2, columns=["x", "y"]), table))
     assert 4 * release.group_loss < release.loss
     result = losses_in(page)
     assert result["loss"] == float(f"{release.loss:.3g}")
@@ -85,7 +88,8 @@ def test_what_many_groups_make_up_is_told_to_three_digits():
 def test_the_largest_group_is_known_on_every_engine(tmp_path, engine):
     rng = np.random.default_rng(0)
     pl.DataFrame({"x": rng.normal(size=90), "y": rng.normal(size=90)}).write_parquet(tmp_path / "in.parquet")
-    release = shoal.mask(tmp_path / "in.parquet", 4, engine=engine, block=30, output=tmp_path / "out.parquet")
+    asked = {"columns": ["x", "y"], "block": 30, "output": tmp_path / "out.parquet"}
+    release = shoal.mask(tmp_path / "in.parquet", 4, engine=engine, **asked)
     X, Y = (pl.read_parquet(tmp_path / f"{name}.parquet").to_numpy() for name in ("in", "out"))
     squares = np.square(X - Y) / np.square(X - X.mean(axis=0)).sum(axis=0)
     groups = np.unique(Y, axis=0, return_inverse=True)[1].reshape(-1)

@@ -137,7 +137,7 @@ def test_types_stay(library):
     else:
         table = pa.table(plain)
     kinds = {"code": Nominal()} | ({"level": Ordinal(levels)} if library == "pyarrow" else {})
-    release = shoal.mask(table, 3, columns=["text", "flag", "code", "level", "x"], kinds=kinds)
+    release = shoal.mask(table, 3, columns=["text", "flag", "code", "level", "x"], kinds=kinds, keep="left")
     assert release.kinds == {"text": "nominal", "flag": "nominal", "code": "nominal", "level": "ordinal"}
     before, after = (pl.DataFrame(t.to_pandas() if library == "pyarrow" else t) for t in (table, release.data))
     assert {n: str(d).split("(")[0] for n, d in after.schema.items()} == {
@@ -204,6 +204,8 @@ ASKED = {
     "kinds": {"school": Ordinal(["none", "primary", "secondary"])},
     "missing": "group",
     "identifiers": ["name"],
+    "keep": ["id"],
+    "rest": "keep",
 }
 
 
@@ -263,7 +265,7 @@ def test_any_table_of_mixed_kinds(data):
     known = {"o": Ordinal(["low", "mid", "high"]), "t": Hierarchy(TOWNS)}
     method = data.draw(st.sampled_from(["auto", "mdav", "path", "mst-d", "v-mdav"]))
     kinds = {name: kind for name, kind in known.items() if name in names}
-    release = shoal.mask(table, k, columns=names, kinds=kinds, method=method)
+    release = shoal.mask(table, k, columns=names, kinds=kinds, method=method, keep="left")
     assert smallest(release.data, names) >= k
     assert release.data["left"].to_list() == list(range(n))
     assert release.partition_loss <= release.loss + 1e-9
@@ -373,19 +375,23 @@ def test_coordinates_of_numbers_are_those_of_before():
 
 
 @pytest.mark.parametrize("engine", ["memory", "local"])
-def test_an_identifier_that_stays_is_told(tmp_path, engine, one_template):
-    table = people(300).rename({"name": "last_name"})
+def test_an_identifier_is_released_only_if_it_is_kept(tmp_path, engine, one_template):
+    table, out = people(300).rename({"name": "last_name"}), tmp_path / "out.parquet"
     table.write_parquet(tmp_path / "in.parquet")
-    asked = {"columns": ["age"], "engine": engine, "output": tmp_path / "out.parquet", "block": 100}
-    with pytest.warns(shoal.IdentifierWarning, match="'last_name' looks like an identifier"):
-        release = shoal.mask(tmp_path / "in.parquet", 3, **asked)
-    assert "column last_name looks like an identifier and is in the release" in str(release)
-    with pytest.warns(shoal.IdentifierWarning) as told:  # the other identifier is told all the same
-        shoal.mask(tmp_path / "in.parquet", 3, **asked, keep="last_name")
-    assert all("'id'" in str(warning.message) for warning in told)
-    dropped = shoal.mask(tmp_path / "in.parquet", 3, **asked, identifiers=["last_name", "id"])
-    assert not any("identifier" in note for note in dropped.notes)
-    assert pl.read_parquet(tmp_path / "out.parquet").columns == ["age", "sex", "job", "school", "region"]
+    asked = {"columns": ["age"], "engine": engine, "output": out, "block": 100}
+    with pytest.raises(InputError, match=r"'last_name' looks like an identifier.* Nothing was released"):
+        shoal.mask(tmp_path / "in.parquet", 3, **asked, rest="keep", keep="id")
+    with pytest.raises(InputError, match=r"'id' looks like an identifier"):  # the other identifier is refused too
+        shoal.mask(tmp_path / "in.parquet", 3, **asked, rest="keep", keep="last_name")
+    assert not out.exists()
+    release = shoal.mask(tmp_path / "in.parquet", 3, **asked, keep=["last_name", "id"])
+    assert pl.read_parquet(out).select("id", "last_name").equals(table.select("id", "last_name"))
+    assert release.left == ("id", "last_name")
+    shoal.mask(tmp_path / "in.parquet", 3, **asked, rest="keep", identifiers=["last_name", "id"])
+    assert pl.read_parquet(out).columns == ["age", "sex", "job", "school", "region"]
+    dropped = shoal.mask(tmp_path / "in.parquet", 3, **asked)
+    assert pl.read_parquet(out).columns == ["age"]
+    assert sorted(dropped.dropped) == ["id", "job", "last_name", "region", "school", "sex"]
 
 
 def test_from_inspection_to_a_release(tmp_path, monkeypatch):
@@ -451,9 +457,9 @@ def test_comparisons_that_are_refused(asked, words):
 
 def test_shuffled_records_are_the_same_in_another_order(tmp_path):
     table = people(100)
-    plain = shoal.mask(table, 4, columns=["age", "sex"])
+    plain = shoal.mask(table, 4, columns=["age", "sex"], keep="id")
     outputs = {"output": tmp_path / "out.csv", "labels": tmp_path / "labels.csv"}
-    release = shoal.mask(table, 4, columns=["age", "sex"], shuffle=7, **outputs)
+    release = shoal.mask(table, 4, columns=["age", "sex"], keep="id", shuffle=7, **outputs)
     assert release.kept.tolist() != list(range(100))
     labels = pl.read_csv(tmp_path / "labels.csv")
     assert (labels["record"] - 1).to_list() == release.kept.tolist()
@@ -462,7 +468,7 @@ def test_shuffled_records_are_the_same_in_another_order(tmp_path):
     assert release.data.sort("id").equals(plain.data)
     np.testing.assert_array_equal(release.labels, plain.labels[release.kept])
     assert pl.read_csv(tmp_path / "out.csv")["id"].to_list() == release.kept.tolist()
-    again = shoal.mask(table, 4, columns=["age", "sex"], shuffle=7)
+    again = shoal.mask(table, 4, columns=["age", "sex"], keep="id", shuffle=7)
     assert again.data.equals(release.data)
     orders = [shoal.mask(table, 4, columns=["age"], shuffle=True).kept.tolist() for _ in range(2)]
     assert orders[0] != orders[1]
@@ -497,18 +503,21 @@ def towns():
 
 def test_all_small_strata_are_listed():
     with pytest.raises(InputError, match="town='few' has 3 records, the stratum town='one' has 1 record") as told:
-        shoal.mask(towns(), 4, columns=["x"], by="town")
+        shoal.mask(towns(), 4, columns=["x"], by="town", small="error")
     assert "small='suppress'" in str(told.value)
 
 
 def test_small_strata_are_left_out():
-    release = shoal.mask(towns(), 4, columns=["x"], by="town", small="suppress")
+    asked = {"columns": ["x"], "by": "town", "keep": "n"}
+    release = shoal.mask(towns(), 4, small="suppress", max_left_out=1, **asked)
     assert release.data["town"].unique().sort().to_list() == ["big", "mid"]
     assert release.kept.tolist() == list(range(29)) == release.data["n"].to_list()
     assert "4 records of strata or patterns with fewer than k were left out" in str(release)
-    same = shoal.mask(towns()[:29], 4, columns=["x"], by="town")
+    same = shoal.mask(towns()[:29], 4, **asked)
     assert release.data.equals(same.data)
-    assert release.loss == same.loss
+    assert release.loss == pytest.approx((29 * same.loss + 4 * 100) / 33)  # four records have lost everything
+    with pytest.raises(InputError, match=r"4 of 33 records \(12.2%\) would be left out"):
+        shoal.mask(towns(), 4, small="suppress", **asked)
 
 
 def test_rare_patterns_of_missing_values_are_left_out():
@@ -516,14 +525,15 @@ def test_rare_patterns_of_missing_values_are_left_out():
         pl.when(pl.col("n") % 11 == 0).then(None).otherwise("x").alias("x"), y=pl.col("n").cast(pl.Float64)
     )
     with pytest.raises(InputError, match="only 2 records of the stratum town='big' miss exactly: x"):
-        shoal.mask(table, 3, columns=["x", "y"], by="town", missing="group")
-    release = shoal.mask(table, 3, columns=["x", "y"], by="town", missing="group", small="suppress")
+        shoal.mask(table, 3, columns=["x", "y"], by="town", missing="group", small="error")
+    asked = {"missing": "group", "small": "suppress", "max_left_out": 1}
+    release = shoal.mask(table, 3, columns=["x", "y"], by="town", **asked)
     assert release.data["x"].null_count() == 0
     assert smallest(release.data, ["town", "x", "y"]) >= 3
 
 
 def test_a_comparison_leaves_out_what_a_stratum_cannot_keep():
-    found = shoal.compare(towns()[:29], [3, 10], columns=["x"], by="town", methods=["mdav"])
+    found = shoal.compare(towns()[:29], [3, 10], columns=["x"], by="town", small="error", methods=["mdav"])
     assert [trial.k for trial in found.trials] == [3]
     assert "k = 10: a stratum" in str(found)
 

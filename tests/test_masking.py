@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 import shoal
 from shoal.algorithms.registry import METHODS
+from shoal.assessment.coded_records import read_original
 from shoal.core.errors import InputError, NotKAnonymousWarning
 from shoal.demo import firms
 from shoal.tables.formats.frames import open_table
@@ -262,6 +263,27 @@ def test_records_that_are_left_out_have_lost_everything():
     assert "4 of 5 records kept, in 2 groups of 2 (k = 2)" in str(release)
     with pytest.raises(InputError, match=r"1 of 5 records \(20%\) would be left out, but 'max_left_out' is 19%"):
         shoal.mask(frame, 2, missing="drop", max_left_out="19%", **asked)
+
+
+@pytest.mark.parametrize("asked", [{"missing": "drop"}, {"by": "town", "small": "suppress"}], ids=str)
+def test_a_report_counts_records_that_are_left_out(tmp_path, asked):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "c": 1.0, "job": ["cook", "smith"] * 30})
+    frame = frame.with_columns(
+        b=pl.when(pl.int_range(60) % 7 > 0).then("b"), town=pl.Series(["Bath"] * 50 + ["York"] * 8 + ["Ulm"] * 2)
+    )
+    release = shoal.mask(frame, 3, columns=["a", "b", "c", "job"], max_left_out=1, **asked)
+    assert release.left_out > 0
+    numbered, Y = read_original(release, frame)
+    loss, losses = numbered.loss(Y)
+    assert loss == pytest.approx(release.loss)
+    assert dict(zip(numbered.names, losses.tolist(), strict=True)) == pytest.approx(release.column_loss)
+    assessed = shoal.assess(frame, release.data, kept=release.kept, columns=release.columns).utility
+    assert assessed.loss == pytest.approx(release.loss)
+    assert {column.name: column.loss for column in assessed.columns} == pytest.approx(release.column_loss)
+    release.report(tmp_path / "r.html", original=frame)
+    with pytest.raises(InputError, match="is not the table this release was made from"):
+        release.report(tmp_path / "r.html", original=frame.with_columns(pl.col("a") + pl.col("a") ** 2))
 
 
 def test_groups_stay_in_their_stratum(table):

@@ -347,7 +347,7 @@ def test_what_a_function_returns_is_checked(returned, words, tmp_path):
     table = pl.DataFrame(X, schema=["x", "y"])
     for run in (
         lambda: shoal.partition(X, 4, returned),
-        lambda: shoal.mask(table, 4, method=returned, output=tmp_path / "out.csv"),
+        lambda: shoal.mask(table, 4, columns=["x", "y"], method=returned, output=tmp_path / "out.csv"),
         lambda: shoal.Microaggregator(k=4, method=returned).fit(X),
     ):
         with pytest.raises(InputError) as caught:
@@ -491,8 +491,9 @@ def test_a_function_of_a_script_is_sent_if_cloudpickle_is_there():
 def test_a_function_on_dask(own_module):
     dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
     table = firms(400).select("sales", "wages").to_pandas()
-    expected = shoal.mask(table, 5, method="mdav", block=100)
-    release = shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.another, block=100)
+    asked = {"columns": ["sales", "wages"], "block": 100}
+    expected = shoal.mask(table, 5, method="mdav", **asked)
+    release = shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.another, **asked)
     assert release.data.compute().equals(expected.data)
     with pytest.raises(InputError, match=r"'users_methods.small' must return groups of at least k=5 records"):
-        shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.small, block=100)
+        shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.small, **asked)

@@ -22,7 +22,8 @@ def table(**columns):
 
 
 def masked(data, codes=(-9, 99), column="income", **asked):
-    return shoal.mask(data, 2, columns=[column], missing_codes={column: codes}, **{"missing": "group", **asked})
+    asked = {"missing": "group", "rest": "keep", "max_left_out": 1, **asked}
+    return shoal.mask(data, 2, columns=[column], missing_codes={column: codes}, **asked)
 
 
 # Numbers
@@ -199,7 +200,7 @@ def test_statistical_packages_round_trip(tmp_path, suffix):
         del labels["income"]  # Stata labels whole numbers only
     write(frame, tmp_path / f"in.{suffix}", **told)
     release = shoal.mask(
-        tmp_path / f"in.{suffix}", 3, columns=["income", "sex"], kinds={"sex": "nominal"}, keep=["count"],
+        tmp_path / f"in.{suffix}", 3, columns=["income", "sex"], kinds={"sex": "nominal"}, keep=["count"], rest="keep",
         missing="group", missing_codes={"sex": 9}, output=tmp_path / f"out.{suffix}",
     )  # fmt: skip
     before, known = read(tmp_path / f"in.{suffix}", user_missing=True, output_format="polars")
@@ -326,7 +327,8 @@ def test_inspect_names_codes_in_reason_and_command(people):
     _, *words = shlex.split(found.command)
     for pair in ("age=-9,999", "job=?", "size=?,NA"):
         assert words[words.index(pair) - 1] == "--missing-code"
-    assert words[words.index("--missing") + 1] in ("group", "drop")
+    assert found.asked["missing"] == "group"  # the default, so the command need not say it
+    assert "--missing" not in words
     assert command(*words, cwd=people).returncode == 0
 
 
@@ -334,7 +336,7 @@ def test_inspect_proposes_a_call_that_runs():
     data = pl.DataFrame({"age": [-9] * 5 + list(range(30, 60)), "job": ["NA"] * 5 + ["cook", "smith"] * 15})
     found = shoal.inspect(data, k=5)
     assert "missing_codes={'age': [-9], 'job': ['NA']}" in found.command
-    assert "missing='group'" in found.command
+    assert found.asked["missing"] == "group"
     namespace = {"data": data}
     exec(found.command.replace("shoal.mask(", "release = shoal.mask("), namespace)
     assert namespace["release"].data["age"].to_list()[:5] == [-9] * 5
@@ -349,15 +351,16 @@ def test_inspect_proposes_a_call_that_runs():
     kind=st.sampled_from([pl.Int32, pl.Float32, pl.Float64]),
     nominal=st.booleans(),
     k=st.integers(2, 3),
+    small=st.sampled_from(["error", "merge"]),
 )
-def test_missing_cells_look_alike_and_groups_have_k(cells, kind, nominal, k):
+def test_missing_cells_look_alike_and_groups_have_k(cells, kind, nominal, k, small):
     data = pl.DataFrame({"x": pl.Series(cells, dtype=kind), "left": cells, "y": np.arange(len(cells)) / 7})
     kinds = {"x": "nominal"} if nominal and kind == pl.Int32 else None
     try:
-        release = shoal.mask(
-            data, k, columns=["x", "y"], kinds=kinds, missing="group", missing_codes={"x": [-9, 99]}, keep=["left"]
-        )
+        asked = {"missing": "group", "missing_codes": {"x": [-9, 99]}, "keep": ["left"], "max_left_out": 1}
+        release = shoal.mask(data, k, columns=["x", "y"], kinds=kinds, small=small, **asked)
     except InputError as refused:
+        assert small == "error"
         assert "'k'" in str(refused) or "miss" in str(refused)  # noqa: PT017
         return
     found = release.data

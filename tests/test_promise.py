@@ -41,7 +41,7 @@ def test_missing_cells_are_all_spelled_alike(tmp_path, engine):
     x[:8] = ["NA", "", "null", ".", "NaN", '""', " NA", "N/A"]
     write_lines(tmp_path / "in.csv", "x,y", [x, numbers(40, 1)])
     out = tmp_path / "out.csv"
-    shoal.mask(tmp_path / "in.csv", 4, missing="group", engine=engine, output=out)
+    shoal.mask(tmp_path / "in.csv", 4, columns=["x", "y"], missing="group", engine=engine, output=out)
     assert least(out, ["x", "y"]) >= 4
     assert {line.split(",")[0] for line in out.read_text().splitlines()[1:9]} == {""}
 
@@ -51,7 +51,7 @@ def test_one_word_for_missing_stays_that_word(tmp_path, engine):
     x = numbers(40)
     x[3:9] = ["NA"] * 6
     write_lines(tmp_path / "in.csv", "x,y", [x, numbers(40, 1)])
-    shoal.mask(tmp_path / "in.csv", 4, missing="group", engine=engine, output=tmp_path / "out.csv")
+    shoal.mask(tmp_path / "in.csv", 4, columns=["x", "y"], missing="group", engine=engine, output=tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().splitlines()[4].startswith("NA,")
 
 
@@ -60,7 +60,7 @@ def test_strata_that_are_one_are_spelled_alike(tmp_path, engine):
     strata = ["1", "1.0", "1.00", "2", "NA", "", "NA", "2.0"] * 5
     write_lines(tmp_path / "in.csv", "r,x,note", [strata, numbers(40), ["kept 1.0"] * 40])
     out = tmp_path / "out.csv"
-    release = shoal.mask(tmp_path / "in.csv", 5, columns=["x"], by="r", engine=engine, output=out)
+    release = shoal.mask(tmp_path / "in.csv", 5, columns=["x"], by="r", keep="note", engine=engine, output=out)
     assert least(out, ["r", "x"]) >= 5
     assert Counter(line["r"] for line in csv.DictReader(io.StringIO(out.read_text()))) == {"1": 15, "2": 10, "": 15}
     assert "kept 1.0" in out.read_text()
@@ -71,7 +71,8 @@ def test_strata_that_are_one_are_spelled_alike(tmp_path, engine):
 def test_blank_lines_are_no_records(tmp_path, engine):
     lines = ["x,y", *(f"{a},{b}" for a, b in zip(numbers(9), numbers(9, 1), strict=True))]
     (tmp_path / "in.csv").write_text("\n\n".join(lines) + "\n\n\n")
-    release = shoal.mask(tmp_path / "in.csv", 3, missing="group", engine=engine, output=tmp_path / "out.csv")
+    asked = {"columns": ["x", "y"], "missing": "group", "output": tmp_path / "out.csv"}
+    release = shoal.mask(tmp_path / "in.csv", 3, engine=engine, **asked)
     assert release.records == 9
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 10
 
@@ -79,8 +80,9 @@ def test_blank_lines_are_no_records(tmp_path, engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_missing_cells_of_the_only_column_are_not_lost(tmp_path, engine):
     (tmp_path / "in.csv").write_text('x\n1\n""\n2\nNA\n3\n4\n""\n5\n')
-    shoal.mask(tmp_path / "in.csv", 3, missing="group", engine=engine, output=tmp_path / "out.csv")
-    again = shoal.mask(tmp_path / "out.csv", 3, missing="group", output=tmp_path / "again.csv")
+    asked = {"columns": "x", "missing": "group"}
+    shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv", **asked)
+    again = shoal.mask(tmp_path / "out.csv", 3, **asked, output=tmp_path / "again.csv")
     assert again.records == 8
 
 
@@ -94,12 +96,12 @@ def test_null_beside_nan_is_made_one(tmp_path, engine, suffix):
     table = table.with_columns(x=pl.when(pl.col("row") < 8).then(absent).otherwise("x")).drop("row")
     table.write_parquet(tmp_path / "in.parquet")
     out = tmp_path / f"out{suffix}"
-    shoal.mask(tmp_path / "in.parquet", 4, missing="group", engine=engine, output=out)
+    shoal.mask(tmp_path / "in.parquet", 4, columns=["x", "y"], missing="group", engine=engine, output=out)
     if suffix == ".csv":
         assert least(out, ["x", "y"]) >= 4
     else:
         assert pl.read_parquet(out).group_by("x", "y").len()["len"].min() >= 4
-    in_memory = shoal.mask(table, 4, missing="group").data
+    in_memory = shoal.mask(table, 4, columns=["x", "y"], missing="group").data
     assert in_memory.group_by("x", "y").len()["len"].min() >= 4
 
 
@@ -109,7 +111,7 @@ def test_a_folder_is_read_without_hidden_leftovers(tmp_path):
     table = pl.DataFrame({"x": np.arange(20.0), "y": np.arange(20.0)})
     table.write_parquet(folder / "a.parquet")
     table.write_parquet(folder / ".a-leftover.parquet")
-    release = shoal.mask(folder, 3, output=tmp_path / "out.parquet")
+    release = shoal.mask(folder, 3, columns=["x", "y"], output=tmp_path / "out.parquet")
     assert release.records == 20
 
 
@@ -127,7 +129,7 @@ def test_a_release_that_its_file_would_break_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Table, "released", broken)
     write_lines(tmp_path / "in.csv", "x,y", [numbers(20), numbers(20, 1)])
     with pytest.raises(shoal.VerificationError, match="fewer than k=3"):
-        shoal.mask(tmp_path / "in.csv", 3, output=tmp_path / "out.csv")
+        shoal.mask(tmp_path / "in.csv", 3, columns=["x", "y"], output=tmp_path / "out.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
@@ -142,7 +144,8 @@ def test_the_promise_names_columns_and_counts_what_is_unique(tmp_path, engine):
     )
     table.write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
-    release = shoal.mask(tmp_path / "in.parquet", 5, engine=engine, output=out)
+    asked = {"columns": ["sales", "wages"], "keep": "name", "engine": engine, "output": out}
+    release = shoal.mask(tmp_path / "in.parquet", 5, **asked)
     expected = pl.read_parquet(out)
     assert release.uniques == expected.filter(expected.is_unique()).height > 0
     assert release.left == ("name",)
@@ -163,21 +166,22 @@ def test_a_table_of_masked_columns_alone_has_no_unique_record():
 
 
 def test_one_column_is_promised_as_one():
-    release = shoal.mask(pl.DataFrame({"x": np.arange(10.0)}), 3)
+    release = shoal.mask(pl.DataFrame({"x": np.arange(10.0)}), 3, columns="x")
     assert release.verified == "every value of x is shared by at least 3 records"
 
 
 def test_columns_on_their_own_are_counted_as_what_they_are():
     table = pl.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), schema=list("abcd"))
     with pytest.warns(shoal.NotKAnonymousWarning):
-        release = shoal.mask(table, 3, method="individual-ranking")
+        release = shoal.mask(table, 3, columns=table.columns, method="individual-ranking")
     assert release.uniques == release.data.filter(release.data.is_unique()).height > 0
     assert release.verified.startswith("each value of a, b, c, d is shared")
 
 
-def test_adult_is_not_called_safe(tmp_path):
+def test_adult_is_not_called_safe_where_columns_that_outsiders_know_are_kept(tmp_path):
     path = reference_path("adult")
-    release = shoal.mask(path, 5, output=tmp_path / "out.csv")
+    numeric = [name for name, dtype in pl.read_csv(path).schema.items() if dtype.is_numeric()]
+    release = shoal.mask(path, 5, columns=numeric, rest="keep", output=tmp_path / "out.csv")
     written = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
     assert release.uniques == written.filter(written.is_unique()).height > 10_000
     assert "native-country" in release.left
@@ -189,13 +193,14 @@ def test_adult_is_not_called_safe(tmp_path):
 
 def test_one_column_takes_the_optimum(tmp_path):
     x = np.random.default_rng(0).lognormal(size=200)
-    release = shoal.mask(pl.DataFrame({"x": x}), 5)
+    release = shoal.mask(pl.DataFrame({"x": x}), 5, columns="x")
     assert release.parameters["method"] == "univariate"
-    assert release.loss == shoal.mask(pl.DataFrame({"x": x}), 5, method="univariate").loss
-    assert shoal.mask(pl.DataFrame({"x": x, "y": x[::-1]}), 5).parameters["method"] == "auto"
+    assert release.loss == shoal.mask(pl.DataFrame({"x": x}), 5, columns="x", method="univariate").loss
+    two = pl.DataFrame({"x": x, "y": x[::-1]})
+    assert shoal.mask(two, 5, columns=["x", "y"]).parameters["method"] == "auto"
     assert np.array_equal(shoal.partition(x, 5), shoal.partition(x, 5, method="univariate"))
     pl.DataFrame({"x": x}).write_csv(tmp_path / "in.csv")
-    done = command("mask", "in.csv", "-k", "5", "-o", "out.csv", cwd=tmp_path)
+    done = command("mask", "in.csv", "-k", "5", "-c", "x", "-o", "out.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"method\s+univariate", done.stdout)
 
@@ -217,7 +222,7 @@ def test_one_column_takes_the_optimum(tmp_path):
 def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
     pl.DataFrame({"x": np.arange(20.0), "y": np.arange(20.0)}).write_parquet(tmp_path / "in.parquet")
     with pytest.raises(InputError, match=re.escape(message)):
-        shoal.mask(tmp_path / "in.parquet", 3, output=tmp_path / "out.parquet", **keywords)
+        shoal.mask(tmp_path / "in.parquet", 3, columns=["x", "y"], output=tmp_path / "out.parquet", **keywords)
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
@@ -236,7 +241,7 @@ def test_nothing_that_was_asked_of_dask_is_ignored(keywords, message):
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"x": np.arange(20.0), "y": np.arange(20.0)}), npartitions=2)
     with pytest.raises(InputError, match=re.escape(message)):
-        shoal.mask(frame, 3, **keywords)
+        shoal.mask(frame, 3, columns=["x", "y"], **keywords)
 
 
 # Integers
@@ -246,7 +251,8 @@ def test_nothing_that_was_asked_of_dask_is_ignored(keywords, message):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
 def test_every_frame_is_written_to_every_format(tmp_path, kind, suffix):
     out = tmp_path / f"x{suffix}"
-    release = shoal.mask(kind({"id": list("abcdef"), "x": [1.0, 9.0, 2.0, 8.5, 1.5, 9.5]}), 3, output=out)
+    table = kind({"id": list("abcdef"), "x": [1.0, 9.0, 2.0, 8.5, 1.5, 9.5]})
+    release = shoal.mask(table, 3, columns="x", keep="id", output=out)
     assert release.records == 6
     frame = pl.read_csv(out) if suffix == ".csv" else pl.DataFrame(pa.ipc.open_file(out).read_all()) \
         if suffix == ".feather" else pl.read_parquet(out)  # fmt: skip
@@ -255,7 +261,7 @@ def test_every_frame_is_written_to_every_format(tmp_path, kind, suffix):
 
 def test_an_index_of_pandas_that_stays_behind_is_told(tmp_path):
     frame = pd.DataFrame({"x": np.arange(6.0)}, index=list("abcdef"))
-    release = shoal.mask(frame, 3, output=tmp_path / "x.parquet")
+    release = shoal.mask(frame, 3, columns="x", output=tmp_path / "x.parquet")
     assert any("index of the pandas table is not in the release" in note for note in release.notes)
     assert pq.read_table(tmp_path / "x.parquet").column_names == ["x"]
     assert release.data.index.equals(pd.RangeIndex(6))
@@ -270,20 +276,21 @@ def test_integers_beyond_floats(tmp_path, engine, integers):
     table = pa.table({"id": ids, "x": x})
     pq.write_table(table, tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
-    shoal.mask(tmp_path / "in.parquet", 3, columns=["x"], integers=integers, engine=engine, output=out)
+    asked = {"columns": ["x"], "keep": "id", "integers": integers}
+    shoal.mask(tmp_path / "in.parquet", 3, engine=engine, output=out, **asked)
     released = pq.read_table(out)
     assert released["id"].equals(table["id"])
     found = released["x"].to_pylist()
     assert [value > 2**62 for value in found] == [True] * 3 + [False] * 6
     assert [value < -(2**62) for value in found] == [False] * 3 + [True] * 3 + [False] * 3
-    in_memory = shoal.mask(table, 3, columns=["x"], integers=integers).data
+    in_memory = shoal.mask(table, 3, **asked).data
     assert in_memory["x"].to_pylist() == found
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_large_unsigned_integers_are_rounded_to_themselves(make):
     x = np.array([2**64 - 1] * 3 + [2**63 + 5] * 3, dtype=np.uint64)
-    released = shoal.mask(make({"x": x}), 3, integers="round").data["x"].to_numpy()
+    released = shoal.mask(make({"x": x}), 3, columns="x", integers="round").data["x"].to_numpy()
     assert released.dtype == np.uint64
     assert all(abs(int(a) - int(b)) <= 2048 for a, b in zip(released, x, strict=True))
 
@@ -291,8 +298,8 @@ def test_large_unsigned_integers_are_rounded_to_themselves(make):
 def test_an_array_of_integers_keeps_its_identifiers():
     array = np.column_stack([2**53 + 1 + np.arange(6), np.arange(6)])
     with pytest.raises(InputError, match=r"Column 0 must hold integers up to 2\^53.*integers='round'"):
-        shoal.mask(array, 3, columns=[1])
-    released = shoal.mask(array, 3, columns=[1], integers="round").data
+        shoal.mask(array, 3, columns=[1], keep=[0], integers="float")
+    released = shoal.mask(array, 3, columns=[1], keep=[0], integers="round").data
     assert np.array_equal(released[:, 0], array[:, 0])
 
 
@@ -302,7 +309,8 @@ def test_whole_numbers_stored_as_decimals_are_rounded(tmp_path, engine):
     x[3] = ""
     write_lines(tmp_path / "in.csv", "x,y,z", [x, y, numbers(20)])
     out = tmp_path / "out.csv"
-    release = shoal.mask(tmp_path / "in.csv", 3, missing="drop", integers="round", engine=engine, output=out)
+    asked = {"columns": ["x", "y", "z"], "missing": "drop", "integers": "round"}
+    release = shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=out, **asked)
     written = pl.read_csv(out)
     assert ((written["x"] % 1 == 0) & (written["y"] % 1 == 0)).all()
     assert not (written["z"] % 1 == 0).any()
@@ -324,7 +332,7 @@ def test_metadata_of_the_original_stay_behind(tmp_path, engine):
     x = [*map(float, range(20)), None]
     pq.write_table(pa.table([x, region], schema=schema), tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
-    shoal.mask(tmp_path / "in.parquet", 3, columns=["x"], missing="drop", engine=engine, output=out)
+    shoal.mask(tmp_path / "in.parquet", 3, columns=["x"], keep="region", missing="drop", engine=engine, output=out)
     assert secret not in out.read_bytes()
     assert not {b"geo", b"pandas", b"by"} & set(pq.read_metadata(out).metadata)
     assert pq.read_table(out)["region"].to_pylist() == ["north", "south"] * 10
@@ -334,7 +342,7 @@ def test_attributes_of_pandas_stay_behind():
     frame = pd.DataFrame({"x": np.arange(6.0), "r": pd.Categorical(["a"] * 5 + ["b"], categories=["a", "b", "secret"])})
     frame.attrs["largest"] = 5.0
     frame.loc[5, "x"] = np.nan
-    released = shoal.mask(frame, 3, missing="drop").data
+    released = shoal.mask(frame, 3, columns="x", keep="r", missing="drop", max_left_out=1).data
     assert released.attrs == {}
     assert list(released["r"].cat.categories) == ["a"]
     assert frame.attrs == {"largest": 5.0}

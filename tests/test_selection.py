@@ -80,6 +80,8 @@ def request(name):
         "identifiers": [name["identifier"]],
         "by": [name["stratum"]],
         "unit": name["unit"],
+        "keep": [name["unit"]],
+        "rest": "keep",
         "weights": name["weight"],
         "confidential": [name["confidential"]],
         "diversity": 2,
@@ -173,7 +175,8 @@ def test_excel_files_with_patterns_for_names_are_refused(tmp_path, name):
 def test_missing_cells_in_columns_of_any_name(name):
     cells = [1.0, None, 2.0, float("nan"), 3.0, None, 4.0, None]
     for library in (pl.DataFrame, pd.DataFrame):
-        release = shoal.mask(library({name: cells, "secretive": range(8)}), 2, columns=[name], missing="group")
+        table = library({name: cells, "secretive": range(8)})
+        release = shoal.mask(table, 2, columns=[name], missing="group", keep="secretive")
         assert list(release.data.columns) == [name, "secretive"]
         assert release.data["secretive"].to_list() == list(range(8))
 

@@ -15,7 +15,10 @@ from shoal.masking.verdict import ADVICE, Reason, Verdict
 from shoal.report.withheld_figures import published_result
 
 N = 60
-ASKED = {"k": 3, "columns": ["x", "y"], "missing": "group", "small": "error", "integers": "float", "shuffle": 1}
+ASKED = {
+    "k": 3, "columns": ["x", "y"], "missing": "group", "small": "error", "integers": "float", "decimals": "all",
+    "rest": "keep", "max_left_out": 1, "shuffle": 1,
+}  # fmt: skip
 
 
 def table(**columns):

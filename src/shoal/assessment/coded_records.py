@@ -42,6 +42,7 @@ class CodedRecords:
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
     weights: Floats | None = None  # of the records, if the means of their groups are weighted
+    left_out: float = 0.0  # records that are not released, per released record
 
     @classmethod
     def of(cls, records: MemoryRecords, plan: Plan) -> CodedRecords:
@@ -75,9 +76,9 @@ class CodedRecords:
         return self.embedding.apply(Y, self.scale)
 
     def loss(self, Y: Floats) -> tuple[float, Floats]:
-        """Return the loss of released values, of all columns and of each alone; cells that were made missing count."""
+        """Return the loss of released values, in total and per column; what is missing or left out counts too."""
         lost = None if self.lost is None else self.embedding.lost(self.lost, self.scale)
-        return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost)
+        return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost, left_out=self.left_out)
 
 
 def read_pair(
@@ -143,9 +144,11 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
             pair = read_pair(before, after, request, by=release.beside, blanked=release.blanked > 0)
         except InputError:  # a column of another kind, or other categories
             pair = None
-        if pair is not None and _fits(release, *pair):
-            weights = release.weights if column is None else table.take(release.kept)[column].numbers().values
-            return replace(pair[0], weights=weights), pair[1]
+        if pair is not None:
+            numbered, Y = replace(pair[0], left_out=release.left_out / release.records), pair[1]
+            if _fits(release, numbered, Y):
+                weights = release.weights if column is None else table.take(release.kept)[column].numbers().values
+                return replace(numbered, weights=weights), Y
     raise InputError(
         f"{parameter('original')} is not the table this release was made from, with its records in the same order: the "
         f"information loss is not {release.loss:.5g} %. Use that table."
@@ -157,9 +160,6 @@ def _fits(release: Release, before: CodedRecords, Y: Floats) -> bool:
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
     _, losses = before.loss(Y)
-    # Records that are left out are in the losses of the release, but not among these records.
-    left_out = release.left_out / (release.records + release.left_out)
-    losses = losses * (1 - left_out) + 100 * left_out
     column_losses = [release.column_loss[name] for name in before.names]
     sure = np.array([coding.distinct for coding in before.embedding.codings]) & ~np.isnan(before.X).all(axis=0)
     # Rounded integers and text are not the very numbers that the loss was summed from.

@@ -76,7 +76,9 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
     before, after = (open_data(data, numbers=request.names, thousands=request.thousands) for data in (original, masked))
+    original_rows = before.rows
     before = _paired_original(before, after, request.kept).coded(codes)
+    left_out = original_rows - before.rows
     kinds = read_kinds(request.kinds or {})
     columns = None if request.columns is None else request.names
     names = _masked_columns(before, after.coded(codes), columns, kinds, strata_names)
@@ -93,6 +95,10 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         unchanged = [name for name in unchanged if is_unchanged(before, after, name)]
     numbers, Y = _read(before, after, masking, [*strata_names, *unchanged], blanked=not shuffled)
     notes += [*numbers.scale_notes(), *_blank_notes(numbers)]
+    if left_out:
+        numbers = replace(numbers, left_out=left_out / max(before.rows, 1))
+        share = f"{100 * left_out / original_rows:.3g} %"
+        notes.append(f"{share} of the records were left out; each counts in the loss with all it held")
     if shuffled:
         one, two = match_patterns(numbers.X, Y)
         numbers, Y = replace(numbers, X=numbers.X[one]), Y[two]
@@ -171,7 +177,7 @@ def assess_arrays(
     measured = utility(
         X, Y, list(before.names), embedding, placed=placed, ordered=ordered, weights=before.weights, seed=seed
     )
-    if before.lost is not None:
+    if before.lost is not None or before.left_out:
         measured = measured.with_losses(*before.loss(Y))
     risk = Risk(
         anonymity=anonymity(groups, k),

@@ -286,13 +286,19 @@ def standardise(X: Floats) -> Floats:
 
 
 def released_loss(
-    Z: Floats, released: Floats, starts: Ints | None = None, lost: Floats | None = None
+    Z: Floats,
+    released: Floats,
+    starts: Ints | None = None,
+    lost: Floats | None = None,
+    *,
+    left_out: float = 0.0,
 ) -> tuple[float, Floats]:
     """Return 100·SSE/SST of released values beside standardised ones: of all columns, and of each alone.
 
     This is `information_loss` for any released values, means of groups or not; missing cells do not count. A column
     may have several coordinates: `starts` are the first of each. Of cells that were made missing, `lost` are the
-    squared deviations from the mean, by column.
+    squared deviations from the mean, by column. `left_out` is the number of records that are left out, per released
+    record; each counts as an average record that lost everything.
 
     Examples
     --------
@@ -304,6 +310,7 @@ def released_loss(
         errors, totals = np.add.reduceat(errors, starts), np.add.reduceat(totals, starts)
     if lost is not None:
         errors, totals = errors + lost, totals + lost
+    errors, totals = errors + left_out * totals, totals + left_out * totals
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     total = totals.sum()
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each
