@@ -26,6 +26,7 @@ from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
 
 SHOAL = [sys.executable, "-m", "shoal"]
+EXACT = ("--integers", "float", "--decimals", "all")  # means with all their digits
 
 
 def spawned(*arguments, cwd=None):
@@ -87,7 +88,9 @@ def test_mask_does_the_whole_job(folder):
 
 @pytest.mark.parametrize(("k", "loss"), [(3, "5.69219"), (5, "9.08844"), (10, "14.15593")])
 def test_census_prints_the_reference_figures(tmp_path, k, loss):
-    done = command("mask", reference_path("census"), "-k", k, "-m", "mdav", "-o", tmp_path / "out.csv")
+    path = reference_path("census")
+    keys = [word for name in pl.read_csv(path, n_rows=0).columns for word in ("-c", name)]
+    done = command("mask", path, "-k", k, *keys, "-m", "mdav", *EXACT, "-o", tmp_path / "out.csv")
     assert f"{loss} %" in done.stdout
     with (tmp_path / "out.csv").open(newline="") as file:
         assert min(Counter(map(tuple, csv.reader(file))).values()) == 1  # the header line alone
@@ -139,10 +142,21 @@ def test_individual_ranking_warns_and_writes_labels_by_column(folder):
 REFUSED = {
     "k is 1": (["-k", 1, "-c", "sales"], "-k must be at least 2"),
     "k above n": (["-k", 500, "-c", "sales"], "k=500, but the table has 400 records"),
-    "k above a stratum": (["-k", 30, "-c", "sales", "--by", "region"], "the stratum region='Islands'"),
+    "k above a stratum": (
+        ["-k", 30, "-c", "sales", "--by", "region", "--small", "error"],
+        "the stratum region='Islands'",
+    ),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
     "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
-    "missing cells": (["-k", 3], "Column 'research' has 31 missing values"),
+    "missing cells": (["-k", 3, "--missing", "error"], "Column 'research' has 31 missing values"),
+    "too many left out": (
+        ["-k", 3, "--missing", "drop"],
+        "31 of 400 records (7.8%) would be left out, but --max-left-out is 5%",
+    ),
+    "no such share": (["-k", 3, "--max-left-out", "120%"], "--max-left-out must be"),
+    "columns without a role": (["-k", 3, "-c", "sales", "--rest", "error"], "or use --rest drop to leave them out"),
+    "no such rest": (["-k", 3, "-c", "sales", "--rest", "all"], "--rest must be one of"),
+    "rest without columns": (["-k", 3, "--rest", "keep"], "--rest keep requires --column"),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
     "bad option": (["-k", 3, "-O", "gamma"], "-O must read NAME=VALUE"),
     "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
@@ -352,13 +366,14 @@ def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
 def test_messages_speak_the_language_of_the_command_line(tmp_path):
     write_file(firms(60), tmp_path / "firms.csv")
     runs = {
-        "--missing group": ["-k", 3],
+        "--missing group": ["-k", 3, "--missing", "error"],
+        "--max-left-out 15%": ["-k", 3, "--missing", "drop"],
         "--by names": ["-k", 3, "-c", "sales", "--by", "regin"],
         "--integers must be one of": ["-k", 3, "-c", "sales", "--integers", "never"],
         "--weights requires --aggregate mean, got --aggregate median": [
             "-k", 3, "-c", "sales", "--weights", "weight", "--aggregate", "median",
         ],
-        "--integers round keeps them whole": ["-k", 3, "-c", "employees"],
+        "--integers round keeps them whole": ["-k", 3, "-c", "employees", "--integers", "float"],
     }  # fmt: skip
     for words, arguments in runs.items():
         done = CliRunner().invoke(
@@ -434,8 +449,8 @@ SHOWN = "pay\\x1b[2J\\x07\\x9b31m\\u202e\\u2066"
     [
         ["mask", "in.csv", "-k", 5, "-c", HOSTILE, "-c", MARKUP, "-c", FORGED, "--by", "town", "-o", "out.csv", "-v"],
         ["inspect", "in.csv"],
-        ["compare", "in.csv", "-k", 50, "-c", HOSTILE, "-c", MARKUP, "--by", "town"],
-        ["mask", "in.csv", "-k", 50, "-c", HOSTILE, "-c", MARKUP, "--by", "town", "-o", "out.csv"],
+        ["compare", "in.csv", "-k", 50, "-c", HOSTILE, "-c", MARKUP, "--by", "town", "--small", "error"],
+        ["mask", "in.csv", "-k", 50, "-c", HOSTILE, "-c", MARKUP, "--by", "town", "--small", "error", "-o", "out.csv"],
         ["mask", "in.csv", "-k", 5, "-c", HOSTILE + "x", "-o", "out.csv"],
         ["mask", f"in{CONTROLS}.csv", "-k", 5, "-c", MARKUP, "-o", f"out{CONTROLS}.csv"],
         ["mask", f"gone{CONTROLS}.csv", "-k", 5, "-o", "out.csv"],
@@ -465,20 +480,26 @@ def test_a_progress_bar_shows_its_title_as_it_is_written(capsys, monkeypatch):
     assert "\x1b[2J" not in printed
 
 
-def test_an_identifier_is_warned_of_once(tmp_path):
+def test_an_identifier_is_refused_once_and_kept_by_name(tmp_path):
     firms(60).with_columns(last_name=pl.Series([f"Miller{i}" for i in range(60)])).write_csv(tmp_path / "in.csv")
-    done = spawned("mask", "in.csv", "-k", 5, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    printed = done.stdout + done.stderr
-    assert printed.count("'last_name' looks like an identifier") == 1
-    assert printed.count("stop              column last_name looks like an identifier") == 1
-    assert printed.count("looks like an identifier") == 2
+    arguments = ["mask", "in.csv", "-k", 5, "-c", "sales", "--rest", "keep", "-o", "out.csv"]
+    done = command(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("'last_name' looks like an identifier") == 1
     assert "--drop last_name" in done.stderr
+    assert "--keep last_name" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+    kept = command(*arguments, "--keep", "last_name", cwd=tmp_path)
+    assert kept.returncode == 0, kept.stderr
+    assert "last_name" in pl.read_csv(tmp_path / "out.csv").columns
+    left_out = command(*arguments[:4], "-c", "sales", "-o", "out.csv", cwd=tmp_path)
+    assert left_out.returncode == 0, left_out.stderr
+    assert pl.read_csv(tmp_path / "out.csv").columns == ["sales"]
 
 
 def test_a_formula_is_warned_of_once(tmp_path):
     pl.DataFrame({"x": np.arange(20), "note": ["=1+1", "a"] * 10}).write_csv(tmp_path / "in.csv")
-    done = spawned("mask", "in.csv", "-k", 5, "-c", "x", "-o", "out.csv", cwd=tmp_path)
+    done = spawned("mask", "in.csv", "-k", 5, "-c", "x", "--keep", "note", "-o", "out.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (done.stdout + done.stderr).count("would run as formulas") == 1
 

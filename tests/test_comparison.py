@@ -389,7 +389,7 @@ def test_promises_that_cannot_be_kept_are_left_out_aloud():
 
 
 def test_units_are_counted_in_trials():
-    asked = {"columns": ["age", "pay"], "unit": "person"}
+    asked = {"columns": ["age", "pay"], "unit": "person", "small": "error"}
     found = shoal.compare(patients(), [3, 90], methods=["auto", "individual-ranking"], **asked)
     (trial,) = found.trials
     assert trial.loss == pytest.approx(shoal.mask(patients(), 3, method="auto", **asked).loss)
@@ -468,7 +468,9 @@ def test_promises_on_the_command_line(tmp_path):
 
 def test_strata_that_no_k_suits_are_refused_with_what_masking_can_do(tmp_path):
     pl.DataFrame({"x": range(9), "y": range(9), "town": ["a"] * 8 + ["b"]}).write_csv(tmp_path / "in.csv")
-    done = command("compare", "in.csv", "-k", "2,3", "-c", "x", "-c", "y", "--by", "town", cwd=tmp_path)
+    done = command(
+        "compare", "in.csv", "-k", "2,3", "-c", "x", "-c", "y", "--by", "town", "--small", "error", cwd=tmp_path
+    )
     assert done.returncode == 1
     assert (
         "masking joins small strata with --small merge, or leaves their records out with --small suppress"

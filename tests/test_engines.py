@@ -39,6 +39,7 @@ from shoal.tables import files
 from shoal.tables.files import is_beyond_memory, write_file
 
 COLUMNS = ["a", "b", "c"]
+UNCHANGED = {"rest": "keep", "keep": ["name"], "integers": "float", "decimals": "all"}  # the rest, and all digits
 runner = CliRunner()
 
 
@@ -61,7 +62,7 @@ def table():
 
 def masked(path, out, **keywords):
     """Mask from file to file in small parts."""
-    return shoal.mask(path, 3, columns=COLUMNS, block=200, engine="local", output=out, **keywords)
+    return shoal.mask(path, 3, **{"columns": COLUMNS, "block": 200, "engine": "local", "output": out, **keywords})
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +83,8 @@ def kind(request, monkeypatch):
 @pytest.mark.parametrize("groups", [700, 5000])
 def test_row_by_row_the_same_as_in_memory(table, tmp_path, processes, groups):
     table.write_parquet(tmp_path / "in.parquet", row_group_size=groups)
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
-    release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=processes)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED)
+    release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=processes, **UNCHANGED)
     assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.column_loss == pytest.approx(expected.column_loss, rel=1e-12)
@@ -96,9 +97,8 @@ def test_row_by_row_the_same_as_in_memory(table, tmp_path, processes, groups):
 
 def test_records_are_left_out_of_a_table_that_is_masked_whole(tmp_path):
     pl.DataFrame({"a": [None, 0, 0, None, 7, 7, 10]}).write_parquet(tmp_path / "in.parquet", row_group_size=3)
-    shoal.mask(
-        tmp_path / "in.parquet", 2, columns=["a"], missing="drop", engine="local", output=tmp_path / "out.parquet"
-    )
+    asked = {"columns": ["a"], "missing": "drop", "max_left_out": 0.3}
+    shoal.mask(tmp_path / "in.parquet", 2, **asked, engine="local", output=tmp_path / "out.parquet")
     assert pl.read_parquet(tmp_path / "out.parquet")["a"].to_list() == [0, 0, 8, 8, 8]
 
 
@@ -107,9 +107,9 @@ def test_a_folder_and_a_glob_are_one_table(table, tmp_path):
     folder.mkdir()
     for i, part in enumerate(table.iter_slices(1700)):
         part.write_parquet(folder / f"part{i}.parquet")
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED).data
     for name, data in (("folder", folder), ("glob", folder / "part*.parquet")):
-        masked(data, tmp_path / f"{name}.parquet")
+        masked(data, tmp_path / f"{name}.parquet", **UNCHANGED)
         assert_frame_equal(pl.read_parquet(tmp_path / f"{name}.parquet"), expected, check_exact=True)
 
 
@@ -121,6 +121,7 @@ def test_strata_weights_missing_values_and_medians(table, tmp_path):
         {"missing": "drop", "weights": "weight"},
         {"missing": "group", "aggregate": "median"},
     ):
+        keywords |= {"max_left_out": 0.15, **UNCHANGED}
         expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **keywords)
         release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", **keywords)
         assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
@@ -154,7 +155,7 @@ def test_csv_is_the_same_to_the_byte(tmp_path):
     write_file(table, tmp_path / "in.csv")
     columns = ["sales", "assets", "employees"]
     for integers in ("float", "round"):
-        keywords = {"columns": columns, "block": 200, "integers": integers}
+        keywords = {"columns": columns, "block": 200, "keep": ["code"], "rest": "keep", "integers": integers}
         shoal.mask(tmp_path / "in.csv", 3, output=tmp_path / "memory.csv", **keywords)
         shoal.mask(tmp_path / "in.csv", 3, output=tmp_path / "local.csv", engine="local", **keywords)
         assert (tmp_path / "local.csv").read_bytes() == (tmp_path / "memory.csv").read_bytes()
@@ -162,7 +163,8 @@ def test_csv_is_the_same_to_the_byte(tmp_path):
 
 def test_csv_to_parquet(tmp_path):
     (tmp_path / "in.csv").write_text("a;id\n" + "".join(f"{i % 50},5;{i:04d}\n" for i in range(2000)))
-    shoal.mask(tmp_path / "in.csv", 3, columns=["a"], block=100, engine="local", output=tmp_path / "out.parquet")
+    asked = {"columns": ["a"], "keep": ["id"], "block": 100}
+    shoal.mask(tmp_path / "in.csv", 3, **asked, engine="local", output=tmp_path / "out.parquet")
     out = pl.read_parquet(tmp_path / "out.parquet")
     assert out["id"].to_list()[:2] == ["0000", "0001"]
     assert out["a"].dtype == pl.Float64
@@ -401,8 +403,9 @@ def test_labels_are_those_of_memory_but_for_their_numbers(table, tmp_path, missi
     table = table.with_columns(b=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("b")))
     table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     labels = tmp_path / f"labels.{ending}"
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, missing=missing, labels=tmp_path / "memory.parquet")
-    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", missing=missing, labels=labels)
+    asked = {"missing": missing, "max_left_out": 0.15}
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **asked, labels=tmp_path / "memory.parquet")
+    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", **asked, labels=labels)
     found = pl.read_csv(labels) if ending == "csv" else pl.read_parquet(labels)
     written = pl.read_parquet(tmp_path / "memory.parquet")
     assert found["record"].to_list() == written["record"].to_list() == (expected.kept + 1).tolist()
@@ -467,7 +470,8 @@ FULL_DISK = """
 import resource, signal, sys, shoal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file too large is an error of the call, as on a full disk
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-shoal.mask("in.parquet", 3, columns=["a", "b", "c"], block=200, engine="local", output="out.parquet")
+asked = {"columns": ["a", "b", "c"], "rest": "keep", "keep": ["name", "note"], "decimals": "all"}
+shoal.mask("in.parquet", 3, **asked, block=200, engine="local", output="out.parquet")
 """
 
 
@@ -567,9 +571,15 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"engine": "cloud"}, "'engine' must be"),
         ({"columns": ["z"]}, "names column 'z'"),
         ({"columns": ["name"], "method": "univariate"}, "those of 'name' have no order"),
-        ({"columns": ["hole"]}, "Column 'hole' has 1 missing value"),
+        ({"columns": ["hole"], "missing": "error"}, "Column 'hole' has 1 missing value"),
         ({"columns": ["infinite"]}, "'infinite' must be finite, but record 6 holds inf"),
-        ({"by": ["name"]}, "the stratum name='record 0' has 1 record"),
+        ({"by": ["name"], "small": "error"}, "the stratum name='record 0' has 1 record"),
+        ({"rest": "error"}, "Columns name, region, weight, hole, infinite have no role"),
+        (
+            {"columns": ["hole", "a"], "missing": "drop", "max_left_out": 0},
+            r"1 of 100 records \(1%\) would be left out",
+        ),
+        ({"max_left_out": "2"}, "'max_left_out' must be"),
         ({"output": None}, "'output' must name a file"),
         ({"output": "out.sav"}, "beyond memory"),
         ({"weights": [1.0]}, "'weights' must name a column"),

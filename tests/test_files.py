@@ -30,6 +30,8 @@ from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import written_beside
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
+EXACT = {"integers": "float", "decimals": "all"}  # means with all their digits
+UNCHANGED = {"rest": "keep", **EXACT}  # columns that are not masked are written back
 
 
 def masked_lines(tmp_path, content, name="in.csv", encoding="utf-8", **keywords):
@@ -40,13 +42,17 @@ def masked_lines(tmp_path, content, name="in.csv", encoding="utf-8", **keywords)
 
 
 def test_what_is_not_masked_is_written_back_as_it_was(tmp_path):
-    lines, _ = masked_lines(tmp_path, ROWS, columns=["v"])
+    lines, _ = masked_lines(tmp_path, ROWS, columns=["v"], keep=["id"], **UNCHANGED)
     assert lines == ["id,v,w,note", "007,2.0,10,a", "008,2.0,20,NA", '009,9.0,30,"x, y"', "010,9.0,40,"]
 
 
 def test_codes_with_leading_zeros_are_not_numbers_unless_named(tmp_path):
-    _, release = masked_lines(tmp_path, ROWS)
-    assert release.columns == ["v", "w"]
+    lines, release = masked_lines(tmp_path, ROWS)
+    assert release.columns == ["v", "w", "note"]
+    assert list(release.dropped) == ["id"]
+    assert lines[0] == "v,w,note"
+    _, release = masked_lines(tmp_path, ROWS.replace("id,", "code,"))
+    assert release.kinds["code"] == "nominal"
     _, release = masked_lines(tmp_path, ROWS, columns=["id"])
     assert release.columns == ["id"]
 
@@ -57,14 +63,14 @@ def test_codes_with_leading_zeros_are_not_numbers_unless_named(tmp_path):
 def test_dialects_are_found_out_and_kept(tmp_path, delimiter, decimal, encoding, newline):
     cells = [["café", "v"], ["ä", "1.5"], ["é", "2.5"], ["ß", "8.5"], ["ü", "9.0"]]
     content = newline.join(delimiter.join(row).replace(".", decimal) for row in cells) + newline
-    masked_lines(tmp_path, content, encoding=encoding, columns=["v"])
+    masked_lines(tmp_path, content, encoding=encoding, columns=["v"], **UNCHANGED)
     released = (tmp_path / "out.csv").read_bytes().decode(encoding)
     expected = [["café", "v"], ["ä", "2.0"], ["é", "2.0"], ["ß", "8.75"], ["ü", "8.75"]]
     assert released == newline.join(delimiter.join(row).replace(".", decimal) for row in expected) + newline
 
 
 def test_given_dialect_wins(tmp_path):
-    lines, _ = masked_lines(tmp_path, "a;b|v\n1;2|3\n1;2|5\n", delimiter="|", columns=["v"])
+    lines, _ = masked_lines(tmp_path, "a;b|v\n1;2|3\n1;2|5\n", delimiter="|", columns=["v"], **UNCHANGED)
     assert lines == ["a;b|v", "1;2|4.0", "1;2|4.0"]
 
 
@@ -103,7 +109,7 @@ def test_a_thousands_sign_is_read_once_it_is_named(tmp_path, engine, sign):
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     lines = [f"{i};{cell};{cell}" for i, cell in enumerate(SALES[sign] * 2)]
     source.write_text("\n".join(["id;sales;same", *lines]) + "\n", encoding="utf-8")
-    asked = {"columns": "sales", "engine": engine, "output": target}
+    asked = {"columns": "sales", "keep": ["id"], "engine": engine, "output": target, **UNCHANGED}
     with pytest.raises(InputError, match=f"'sales' must be numeric, but record 1 holds .*thousands={sign!r}"):
         shoal.mask(source, 2, **asked)
     assert shoal.mask(source, 2, thousands=sign, **asked).loss == 0
@@ -138,7 +144,7 @@ def test_what_is_no_number_with_a_thousands_sign_is_refused(tmp_path, cells, key
 
 def test_strata_with_and_without_a_thousands_sign_are_one(tmp_path):
     content = "size;v\n1.000;1\n1000;2\n20;5\n20;6\n"
-    lines, _ = masked_lines(tmp_path, content, columns="v", by="size", thousands=".")
+    lines, _ = masked_lines(tmp_path, content, columns="v", by="size", thousands=".", **EXACT)
     assert lines == ["size;v", "1000;1,5", "1000;1,5", "20;5,5", "20;5,5"]
 
 
@@ -147,19 +153,22 @@ def test_strata_with_and_without_a_thousands_sign_are_one(tmp_path):
 @pytest.mark.usefixtures("one_template")
 def test_means_have_no_digits_that_are_noise(tmp_path, engine, aggregate):
     content = "id;v\n1;0,1\n2;0,2\n3;7,1\n4;7,3\n"
-    lines, release = masked_lines(tmp_path, content, columns="v", engine=engine, aggregate=aggregate)
+    lines, release = masked_lines(
+        tmp_path, content, columns="v", keep=["id"], decimals="all", engine=engine, aggregate=aggregate
+    )
     assert lines == ["id;v", "1;0,15", "2;0,15", "3;7,2", "4;7,2"]
     assert engine == "local" or release.data["v"].to_list() == [0.15, 0.15, 7.2, 7.2]
 
 
 def test_missing_cells_keep_their_word(tmp_path):
     content = "v,w\n1,NA\n2,NA\n3,5\n5,7\n"
-    lines, _ = masked_lines(tmp_path, content, missing="group")
+    lines, _ = masked_lines(tmp_path, content, missing="group", **EXACT)
     assert lines == ["v,w", "1.5,NA", "1.5,NA", "4.0,6.0", "4.0,6.0"]
 
 
 def test_dropped_records_leave_the_file(tmp_path):
-    lines, release = masked_lines(tmp_path, "v,t\n1,a\n,b\n3,c\n", missing="drop")
+    content = "v,t\n1,a\n,b\n3,c\n"
+    lines, release = masked_lines(tmp_path, content, columns=["v"], missing="drop", max_left_out=0.34, **UNCHANGED)
     assert lines == ["v,t", "2.0,a", "2.0,c"]
     assert release.kept.tolist() == [0, 2]
 
@@ -169,7 +178,7 @@ def test_dropped_records_leave_the_file(tmp_path):
     [
         ("", FileError, "is empty"),
         ("\n\n", FileError, "is empty"),
-        ("a,b\n", InputError, "no numeric column|0 records"),
+        ("a,b\n", InputError, "No column can be masked: a .drop: no cell is filled."),
         ("a,b,a\n1,2,3\n", InputError, "'a' appears more than once"),
         ("a,b\n1,2\n1,2,3\n4,5\n", FileError, "cannot be read as CSV"),
         ("a,b\n1,x\n2,y\n", InputError, "k=2|Did you mean|'c'"),
@@ -191,7 +200,7 @@ def test_arrow_files_keep_types_and_metadata(tmp_path, suffix):
     table = table.replace_schema_metadata({"made by": "nobody"})
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     write_file(table, source)
-    release = shoal.mask(source, 3, columns=["sales", "wages"], output=target)
+    release = shoal.mask(source, 3, columns=["sales", "wages"], keep=["day"], rest="keep", output=target)
     back = parquet.read_table(target) if suffix == ".parquet" else feather.read_table(target)
     assert back.drop(["sales", "wages"]).equals(table.drop(["sales", "wages"]))
     assert back.equals(release.data)
@@ -218,7 +227,7 @@ def test_statistical_files_keep_their_labels(tmp_path, suffix):
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     write = pyreadstat.write_dta if suffix == ".dta" else pyreadstat.write_sav
     write(frame, source, column_labels={"v": "A value"}, variable_value_labels={"sex": {1: "m", 2: "f"}})
-    shoal.mask(source, 2, columns=["v"], output=target)
+    shoal.mask(source, 2, columns=["v"], output=target, **UNCHANGED)
     read = pyreadstat.read_dta if suffix == ".dta" else pyreadstat.read_sav
     back, labels = read(target, output_format="polars")
     assert back["v"].to_list() == [1.5, 1.5, 8.5, 8.5]
@@ -338,14 +347,14 @@ def test_decimals_are_numbers_in_files_that_hold_doubles(tmp_path, suffix):
         unpaid=pl.when(pl.col("age") > 2).then("paid")
     )
     asked = {"columns": ["age"], "confidential": ["paid"], "closeness": 0.5, "seed": 0}
-    release = shoal.mask(table, 3, **asked, output=tmp_path / f"out{suffix}")
-    assert release.reached == shoal.mask(table, 3, **asked, output=tmp_path / "out.parquet").reached
+    release = shoal.mask(table, 3, **asked, rest="keep", output=tmp_path / f"out{suffix}")
+    assert release.reached == shoal.mask(table, 3, **asked, rest="keep", output=tmp_path / "out.parquet").reached
     written = pl.from_arrow(pa.table(read_table(tmp_path / f"out{suffix}").native))
     for name in ("paid", "unpaid"):
         assert written[name].cast(pl.Float64).to_list() == table[name].cast(pl.Float64).to_list()
     long = table.with_columns(paid=pl.Series([Decimal("1234567890123456789.01")] * 12, dtype=pl.Decimal(30, 2)))
     with pytest.raises(FileError, match=r"about 15 digits, but column 'paid', of type Decimal.*has longer ones"):
-        shoal.mask(long, 3, columns=["age"], output=tmp_path / f"long{suffix}")
+        shoal.mask(long, 3, columns=["age"], keep=["paid"], output=tmp_path / f"long{suffix}")
     assert not (tmp_path / f"long{suffix}").exists()
 
 
@@ -361,7 +370,7 @@ def test_confidential_durations_are_as_close_in_a_file_of_text(tmp_path):
             "seen": pl.Series(waits) + pl.Series([date(2024, 1, 1)]).cast(pl.Datetime),
         }
     ).with_columns(clock=pl.col("seen").dt.time())
-    asked = {"columns": ["age"], "confidential": ["wait", "seen", "clock"]}
+    asked = {"columns": ["age"], "confidential": ["wait", "seen", "clock"], "keep": ["wait"]}
     wanted = shoal.mask(table, 5, **asked, output=tmp_path / "out.parquet").reached
     for escape in (False, True):
         release = shoal.mask(table, 5, **asked, output=tmp_path / "out.csv", escape_formulas=escape)
@@ -388,7 +397,7 @@ def test_columns_of_a_csv_file_have_one_type_in_a_parquet_file_by_any_engine(tmp
     table.write_csv(tmp_path / "in.csv")
     asked = {
         "columns": ["x", "level"], "kinds": {"level": shoal.Nominal()}, "by": "year", "confidential": ["paid"],
-        "closeness": 0.3, "method": "mdav", "keep": ["code", "note"],
+        "closeness": 0.3, "method": "mdav", "keep": ["code", "note"], "rest": "keep", **EXACT,
     }  # fmt: skip
     expected = shoal.mask(tmp_path / "in.csv", 3, **asked, output=tmp_path / "memory.parquet")
     release = shoal.mask(tmp_path / "in.csv", 3, **asked, engine=engine, output=tmp_path / "out.parquet")
@@ -433,11 +442,13 @@ def sheet():
 def test_excel_files_keep_dates_integers_and_text(tmp_path, sheet):
     write_file(sheet, tmp_path / "in.xlsx")
     assert read_table(tmp_path / "in.xlsx").native.equals(sheet)
-    release = shoal.mask(tmp_path / "in.xlsx", 4, columns="income", output=tmp_path / "out.xlsx")
+    asked = {"keep": ["code"], "rest": "keep"}
+    release = shoal.mask(tmp_path / "in.xlsx", 4, columns="income", output=tmp_path / "out.xlsx", **asked)
     back = read_table(tmp_path / "out.xlsx").native
     assert back.drop("income").equals(sheet.drop("income"))
     assert back["income"].to_list() == release.data["income"].to_list() == [1400] * 4 + [9275] * 4
-    shoal.mask(tmp_path / "in.xlsx", 4, columns="rate", missing="drop", output=tmp_path / "again.xlsx")
+    asked |= {"missing": "drop", "max_left_out": 0.125}
+    shoal.mask(tmp_path / "in.xlsx", 4, columns="rate", output=tmp_path / "again.xlsx", **asked)
     back = read_table(tmp_path / "again.xlsx").native
     assert back["rate"].n_unique() == 1
     assert back["code"].to_list() == [f"00{i}" for i in range(8) if i != 2]
@@ -526,7 +537,8 @@ def spss(tmp_path):
 def test_spss_user_missing_cells_stay_where_nothing_is_masked(spss):
     import pyreadstat
 
-    shoal.mask(spss / "in.sav", 3, columns=["income", "age"], missing="group", output=spss / "out.sav")
+    asked = {"columns": ["income", "age"], "missing": "group", "rest": "keep"}
+    shoal.mask(spss / "in.sav", 3, **asked, output=spss / "out.sav")
     before, known = pyreadstat.read_sav(spss / "in.sav", user_missing=True)
     after, kept = pyreadstat.read_sav(spss / "out.sav", user_missing=True)
     for name in ("answer", "note"):
@@ -544,7 +556,8 @@ def test_spss_user_missing_cells_stay_where_nothing_is_masked(spss):
 def test_spss_whole_numbers_are_rounded(spss):
     import pyreadstat
 
-    shoal.mask(spss / "in.sav", 3, columns=["income", "age"], missing="drop", integers="round", output=spss / "out.sav")
+    asked = {"columns": ["income", "age"], "missing": "drop", "max_left_out": 0.1, "integers": "round"}
+    shoal.mask(spss / "in.sav", 3, **asked, output=spss / "out.sav")
     after, _ = pyreadstat.read_sav(spss / "out.sav")
     assert (after["income"] % 1 == 0).all()
     assert len(after) == 37
@@ -594,7 +607,8 @@ def test_stata_integers_and_tagged_missing_values_stay(tmp_path):
     library.write_dta(frame, tmp_path / "in.dta", missing_user_values={"answer": ["a", "b"]})
     for integers in ("float", "round"):
         out = tmp_path / f"{integers}.dta"
-        shoal.mask(tmp_path / "in.dta", 3, columns=["income"], integers=integers, output=out)
+        asked = {"columns": ["income"], "keep": ["size", "answer"], "rest": "keep", "integers": integers}
+        shoal.mask(tmp_path / "in.dta", 3, **asked, output=out)
         before, known = library.read_dta(tmp_path / "in.dta", user_missing=True)
         after, kept = library.read_dta(out, user_missing=True)
         for name in ("size", "answer", "share"):
@@ -628,6 +642,7 @@ def _with_cell(place, cell):
     return cells
 
 
+AGES = [20 + i * i % 37 for i in range(40)]
 SLIPS = [
     (_with_cell(7, "n/a?"), r"record 8 holds 'n/a\?'.*Correct the cell.*'missing_codes'"),
     (_with_cell(7, "12,5x"), "record 8 holds '12,5x'"),
@@ -639,7 +654,7 @@ SLIPS = [
     ([f"({1 + i}.5)" for i in range(40)], r"record 1 holds '\(1\.5\)'"),
     ([f"\u2212{1 + i}" for i in range(40)], "record 1 holds '\u22121'"),
     ([f"{50 + i} kg" for i in range(40)], "record 1 holds '50 kg'"),
-    (["unknown"] * 20 + _numbers()[:20], "record 1 holds 'unknown'"),
+    (["nobody said"] * 20 + _numbers()[:20], "record 1 holds 'nobody said'"),
 ]
 
 
@@ -649,7 +664,7 @@ SLIPS = [
 def test_a_number_column_with_a_slip_is_not_released_raw(tmp_path, engine, cells, words):
     if engine == "dask":
         pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
-    pl.DataFrame({"age": range(20, 60), "pay": cells}).write_csv(tmp_path / "in.csv")
+    pl.DataFrame({"age": AGES, "pay": cells}).write_csv(tmp_path / "in.csv")
     asked = {"engine": engine, "output": tmp_path / "out.parquet"}
     with pytest.raises(InputError, match=f"Column 'pay' holds numbers, but {words}.*keep=\\['pay'\\]"):
         shoal.mask(tmp_path / "in.csv", 3, **asked)
@@ -665,32 +680,41 @@ def test_a_number_column_with_a_slip_is_not_released_raw(tmp_path, engine, cells
 @pytest.mark.usefixtures("one_template")
 def test_the_remedies_mask_the_column(tmp_path, engine):
     asked = {"engine": engine, "output": tmp_path / "out.csv", "missing": "drop"}
+    categories = {"kinds": {"pay": shoal.Nominal()}}
     for cells, remedy in (
         (SLIPS[0][0], {"missing_codes": {"pay": ["n/a?"]}}),
         (SLIPS[4][0], {"thousands": ","}),
         (SLIPS[5][0], {"thousands": " "}),
     ):
-        pl.DataFrame({"age": range(20, 60), "pay": cells}).write_csv(tmp_path / "in.csv")
-        assert shoal.mask(tmp_path / "in.csv", 3, **remedy, **asked).columns == ["age", "pay"]
+        pl.DataFrame({"age": AGES, "pay": cells}).write_csv(tmp_path / "in.csv")
+        release = shoal.mask(tmp_path / "in.csv", 3, **remedy, **asked)
+        assert release.columns == ["age", "pay"]
+        assert release.kinds == {}
+        assert shoal.mask(tmp_path / "in.csv", 3, **categories, **asked).kinds == {"pay": "nominal"}
 
 
 @pytest.mark.parametrize("engine", ["memory", "local"])
 @pytest.mark.parametrize(
-    "cells",
+    ("cells", "role"),
     [
-        [f"{97 * i % 1000:04}" for i in range(40)],  # codes
-        [f"{1 + i % 28}.{1 + i % 12}.{1950 + i}" for i in range(40)],  # dates
-        [f"{'abcd'[i % 4]}{i}" for i in range(40)],
-        ["north", "south", "7", "9"] * 10,
-        [None] * 40,
+        ([f"{97 * i % 1000:04}" for i in range(40)], "all values are different"),  # codes
+        ([f"{97 * (i % 13):04}" for i in range(40)], "nominal"),
+        ([f"{1 + i % 28}.{1 + i % 12}.{1950 + i}" for i in range(40)], "date"),
+        ([f"{'abcd'[i % 4]}{i}" for i in range(40)], "all values are different"),
+        (["north", "south", "7", "9"] * 10, "nominal"),
+        (["1", "2", "3", "crew"] * 10, "nominal"),  # few values are a code
+        ([None] * 40, "no cell is filled"),
     ],
 )
 @pytest.mark.usefixtures("one_template")
-@pytest.mark.filterwarnings("ignore::shoal.IdentifierWarning")
-def test_text_that_is_no_numbers_is_left_out_of_a_plain_mask(tmp_path, engine, cells):
-    pl.DataFrame({"age": range(20, 60), "x": cells}, schema_overrides={"x": pl.String}).write_csv(tmp_path / "in.csv")
+def test_text_that_is_no_numbers_is_masked_as_what_it_is_or_left_out(tmp_path, engine, cells, role):
+    pl.DataFrame({"age": AGES, "x": cells}, schema_overrides={"x": pl.String}).write_csv(tmp_path / "in.csv")
     release = shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv")
-    assert (release.columns, release.left) == (["age"], ("x",))
+    assert release.left == ()
+    if release.columns == ["age", "x"]:
+        assert release.kinds["x"].startswith(role)
+    else:
+        assert (release.columns, dict(release.dropped)) == (["age"], {"x": role})
 
 
 def test_one_slip_in_a_later_part_of_a_file_is_found(tmp_path, one_template, monkeypatch):
@@ -706,25 +730,24 @@ def test_one_slip_in_a_later_part_of_a_file_is_found(tmp_path, one_template, mon
 def test_numbers_after_many_empty_records_are_masked_by_every_engine(tmp_path, one_template):
     cells = [None] * 12_000 + list(range(3000))
     pl.DataFrame({"age": [i % 90 for i in range(15_000)], "pay": cells}).write_csv(tmp_path / "in.csv")
-    asked = {"output": tmp_path / "out.csv", "missing": "group", "method": "mdav", "block": 500}
+    asked = {"output": tmp_path / "out.csv", "columns": ["age", "pay"], "method": "mdav", "block": 500}
     for engine in ("memory", "local"):
         assert shoal.mask(tmp_path / "in.csv", 3, engine=engine, **asked).columns == ["age", "pay"]
 
 
 FRAMES = {
-    "objects with text": lambda: pd.DataFrame({"age": range(40), "pay": [*map(int, _numbers()[:39]), "n/a?"]}),
-    "objects": lambda: pd.DataFrame({"age": range(40), "pay": [*map(int, _numbers()[:39]), None]}, dtype=object).astype(
+    "objects with text": lambda: pd.DataFrame({"age": AGES, "pay": [*map(int, _numbers()[:39]), "n/a?"]}),
+    "objects": lambda: pd.DataFrame({"age": AGES, "pay": [*map(int, _numbers()[:39]), None]}, dtype=object).astype(
         {"age": int}
     ),
-    "text of pandas": lambda: pd.DataFrame({"age": range(40), "pay": _with_cell(39, "n/a?")}),
-    "text of polars": lambda: pl.DataFrame({"age": range(40), "pay": _with_cell(39, "n/a?")}),
-    "digits": lambda: pl.DataFrame({"age": range(40), "pay": _numbers()}),
-    "text of Arrow": lambda: pa.table({"age": list(range(40)), "pay": _with_cell(39, "n/a?")}),
+    "text of pandas": lambda: pd.DataFrame({"age": AGES, "pay": _with_cell(39, "n/a?")}),
+    "text of polars": lambda: pl.DataFrame({"age": AGES, "pay": _with_cell(39, "n/a?")}),
+    "digits": lambda: pl.DataFrame({"age": AGES, "pay": _numbers()}),
+    "text of Arrow": lambda: pa.table({"age": AGES, "pay": _with_cell(39, "n/a?")}),
 }
 
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
-@pytest.mark.filterwarnings("ignore::shoal.IdentifierWarning")
 def test_numbers_in_a_frame_that_are_text_are_not_released_raw(make):
     with pytest.raises(InputError, match=r"Column 'pay' holds numbers, but (record 40 holds 'n/a\?'|its type is)"):
         shoal.mask(make(), 3)
@@ -733,13 +756,16 @@ def test_numbers_in_a_frame_that_are_text_are_not_released_raw(make):
 
 
 def test_categories_by_type_are_no_slips():
-    table = pl.DataFrame({"age": range(40), "code": pl.Series(["1", "2"] * 20, dtype=pl.Categorical)})
-    assert shoal.mask(table, 3).columns == ["age"]
-    assert shoal.mask(table.to_pandas(), 3).columns == ["age"]
+    codes = pl.Series([str(i % 20) for i in range(39)] + ["n/a?"], dtype=pl.Categorical)
+    table = pl.DataFrame({"age": AGES, "code": codes})
+    for frame in (table, table.to_pandas()):
+        release = shoal.mask(frame, 3)
+        assert release.columns == ["age", "code"]
+        assert release.kinds == {"code": "nominal"}
 
 
 def test_a_slip_in_a_sheet_is_not_released_raw(tmp_path):
-    write_file(pl.DataFrame({"age": range(40), "pay": _with_cell(39, "n/a?")}), tmp_path / "in.xlsx")
+    write_file(pl.DataFrame({"age": AGES, "pay": _with_cell(39, "n/a?")}), tmp_path / "in.xlsx")
     with pytest.raises(InputError, match=r"Column 'pay' holds numbers, but record 40 holds 'n/a\?'"):
         shoal.mask(tmp_path / "in.xlsx", 3)
 
@@ -747,10 +773,11 @@ def test_a_slip_in_a_sheet_is_not_released_raw(tmp_path):
 @pytest.mark.parametrize("sign", [",", "'"])
 def test_the_remedy_is_worded_for_the_command_line(tmp_path, sign):
     cells = [f"{1 + i}{sign}{100 + 7 * i}" for i in range(40)]
-    pl.DataFrame({"age": range(40), "it's pay": cells}).write_csv(tmp_path / "in.csv")
+    pl.DataFrame({"age": AGES, "it's pay": cells}).write_csv(tmp_path / "in.csv")
     said = command("mask", "in.csv", "-k", 3, "-o", "out.csv", cwd=tmp_path).stderr
     quoted = shlex.quote("it's pay")
     assert f"Use --thousands {shlex.quote(sign)} if" in said
+    assert f"use --nominal {quoted}; to drop" in said
     assert f"use --drop {quoted}; to release it unmasked, use --keep {quoted}." in said
     words = ["--thousands", sign, "-o", "out.csv"]
     assert "2: age, it's pay" in command("mask", "in.csv", "-k", 3, *words, cwd=tmp_path).stdout
@@ -839,7 +866,7 @@ def test_a_published_file_needs_a_header_too(tmp_path):
 
 def test_names_of_a_frame_may_be_numbers_in_the_file_that_is_written(tmp_path):
     table = pl.DataFrame({"3.5": [1.5, 2.5, 7.5, 8.5], "12": [10, 14, 11, 13]})
-    shoal.mask(table, 2, output=tmp_path / "out.csv")
+    shoal.mask(table, 2, columns=["3.5", "12"], output=tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().startswith("3.5,12\n")
 
 
@@ -848,7 +875,8 @@ def test_names_of_a_frame_may_be_numbers_in_the_file_that_is_written(tmp_path):
 def test_integers_at_the_end_of_64_bits_are_rounded_in_csv_files(tmp_path, engine, top):
     """The float that is nearest to 2^63 - 1 is 2^63, which no 64-bit integer is."""
     (tmp_path / "in.csv").write_text("x\n" + f"{top}\n" * 6)
-    shoal.mask(tmp_path / "in.csv", 3, integers="round", engine=engine, output=tmp_path / "out.csv")
+    asked = {"columns": ["x"], "integers": "round"}
+    shoal.mask(tmp_path / "in.csv", 3, **asked, engine=engine, output=tmp_path / "out.csv")
     values = {int(line) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]}
     assert len(values) == 1
     assert abs(values.pop() - top) <= 1024, "a float has 53 bits"
@@ -911,7 +939,7 @@ def test_views_of_arrow_are_text(tmp_path, name, options):
     else:
         frame.write_ipc(tmp_path / name)
         table = tmp_path / name
-    asked = {"missing": "group", "small": "suppress", **options}
+    asked = {"missing": "group", "small": "suppress", "max_left_out": 0.2, **options}
     release = shoal.mask(table, 2, columns=["x"], keep=["word", "list"], **asked)
     expected = frame[release.kept.tolist()]
     assert pl.DataFrame(release.data)["word"].to_list() == expected["word"].to_list()
@@ -977,6 +1005,6 @@ def test_a_new_format_is_one_entry(tmp_path, monkeypatch):
         read_table(tmp_path / "in.ndjson")
     monkeypatch.setitem(FORMATS, ".ndjson", lines)
     pl.DataFrame({"v": [1.0, 2.0, 8.0, 9.0], "note": ["a", "b", None, "d"]}).write_ndjson(tmp_path / "in.ndjson")
-    release = shoal.mask(tmp_path / "in.ndjson", 2, columns=["v"], output=tmp_path / "out.ndjson")
+    release = shoal.mask(tmp_path / "in.ndjson", 2, columns=["v"], output=tmp_path / "out.ndjson", **UNCHANGED)
     assert release.verified
     assert pl.read_ndjson(tmp_path / "out.ndjson").rows() == [(1.5, "a"), (1.5, "b"), (8.5, None), (8.5, "d")]

@@ -44,7 +44,7 @@ def test_formulas_are_warned_of_and_escaped(tmp_path, table, engine):
 
 
 def test_frames_and_other_formats(tmp_path, table):
-    shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.csv", escape_formulas=True)
+    shoal.mask(table, 3, columns=["x"], rest="keep", output=tmp_path / "out.csv", escape_formulas=True)
     assert {row["note"] for row in written(tmp_path / "out.csv")} >= {f"'{note}" for note in RUN}
     shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.parquet")  # no warning: nothing is run there
     for output in (tmp_path / "out.parquet", None):
@@ -63,7 +63,7 @@ def test_formulas_in_the_header_are_warned_of_and_escaped(tmp_path, engine, enco
     frame = pl.DataFrame({name: [f"{i % 3}" if name == "x" else "abc"[i % 3] for i in range(12)] for name in names})
     (tmp_path / "in.csv").write_bytes(frame.write_csv().encode(encoding))
     out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
-    asked = {"columns": ["x"], "engine": engine}
+    asked = {"columns": ["x"], "rest": "keep", "engine": engine}
     with pytest.warns(shoal.FormulaWarning, match=r"names =cmd.*, @x, \+a,b are text .* Use escape_formulas=True"):
         release = shoal.mask(tmp_path / "in.csv", 3, **asked, output=plain)
     assert any("column names =cmd" in note for note in release.notes)
@@ -84,7 +84,7 @@ def test_the_header_of_one_column_is_escaped(tmp_path, cells):
 def test_names_that_an_apostrophe_makes_equal_are_refused(tmp_path):
     table = pl.DataFrame({"x": range(6), "=a": range(6), "'=a": range(6)})
     with pytest.raises(InputError, match="must be unique"):
-        shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.csv", escape_formulas=True)
+        shoal.mask(table, 3, columns=["x"], rest="keep", output=tmp_path / "out.csv", escape_formulas=True)
     assert not list(tmp_path.iterdir())
 
 

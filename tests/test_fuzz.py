@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fuzz.cases import draw_case
+from fuzz.cases import Case
 from fuzz.damage import DEFECTS as DAMAGE_DEFECTS
 from fuzz.damage import FORMS, run_in_processes
 from fuzz.inputs import KINDS, run_input
@@ -36,14 +37,40 @@ def test_random_tables_are_released_as_promised_or_refused_in_words(first):
 
 
 def test_the_recount_of_the_fuzzer_finds_what_is_broken():
-    case = next(case for case in map(draw_case, range(1000)) if case.form == "polars" and case.table.num_rows == 60)
     table = pl.DataFrame({"x": np.arange(12.0), "note": list("abcdefghijkl")})
-    release = shoal.mask(table, 3, columns=["x"])
+    case = Case(0, table.to_arrow(), {"x": "few", "note": "words"}, "polars", {"k": 3, "columns": ["x"]})
+    release = shoal.mask(table, **case.asked)
     check_release(case, release, release.data)
     with pytest.raises(BrokenError, match="shared by 1 instead of 3"):
         check_release(case, release, release.data.with_columns(x=table["x"]))
     with pytest.raises(BrokenError, match="11 records were written"):
         check_release(case, release, release.data.head(11))
+    with pytest.raises(BrokenError, match="column 'note' is released, but was not named"):
+        check_release(case, release, release.data.with_columns(table["note"]))
+    with pytest.raises(BrokenError, match=r"\['note'\] was kept, but only set\(\) was named"):
+        check_release(case, shoal.mask(table, **case.asked, keep="note"), table)
+    with pytest.raises(BrokenError, match="column 'note' was to be masked"):
+        check_release(replace(case, asked={"k": 3, "columns": ["x", "note"]}), release, release.data)
+    missing = replace(case, table=table.with_columns(pl.col("x").replace(11.0, None)).to_arrow())
+    release = shoal.mask(pl.from_arrow(missing.table), **case.asked, missing="drop", max_left_out=0.1)
+    check_release(missing, release, release.data)
+    with pytest.raises(BrokenError, match="1 records are left out, the release says 0"):
+        check_release(missing, replace(release, left_out=0), release.data)
+    release.parameters["max_left_out"] = "5%"
+    with pytest.raises(BrokenError, match="1 of 12 records are left out, more than 5%"):
+        check_release(missing, release, release.data)
+
+
+def test_the_recount_of_the_fuzzer_counts_units_that_are_not_released():
+    table = pl.DataFrame({"x": np.arange(12.0), "who": [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]})
+    case = Case(
+        0, table.to_arrow(), {"x": "few", "who": "persons"}, "polars", {"k": 2, "columns": ["x"], "unit": "who"}
+    )
+    release = shoal.mask(table, **case.asked)
+    check_release(case, release, release.data)
+    groups = pl.Series("x", [0.0] * 3 + [1.0] * 9)
+    with pytest.raises(BrokenError, match="shared by 1 instead of 2"):
+        check_release(case, release, release.data.with_columns(groups))
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
@@ -53,7 +80,7 @@ def test_csv_files_of_any_encoding_and_line_end_stay_what_they_are(tmp_path, end
     lines = ["größe;x", *(f"ä{i % 3};{i},5" for i in range(40))]
     (tmp_path / "in.csv").write_bytes((end.join(lines) + end).encode(encoding))
     out = tmp_path / "out.csv"
-    shoal.mask(tmp_path / "in.csv", 4, columns=["x"], engine=engine, output=out)
+    shoal.mask(tmp_path / "in.csv", 4, columns=["x"], rest="keep", integers="float", engine=engine, output=out)
     text = out.read_bytes().decode(encoding)
     assert "\ufeff" not in text
     assert text.count(end) == 41
@@ -85,7 +112,7 @@ def test_values_whose_squares_are_infinite_are_refused(value):
     x = np.arange(10.0)
     x[3] = value
     with pytest.raises(InputError, match="must lie within ±1e\\+150, but record 4"):
-        shoal.mask(pl.DataFrame({"x": x}), 3)
+        shoal.mask(pl.DataFrame({"x": x}), 3, columns=["x"])
     with pytest.raises(InputError, match="'w', the weights, must be from 1e-150 to 1e\\+150"):
         shoal.mask(pl.DataFrame({"x": np.arange(10.0), "w": np.abs(x) + 1}), 3, columns=["x"], weights="w")
 
@@ -114,7 +141,7 @@ def test_what_a_format_cannot_hold_is_refused_by_column(tmp_path):
         (".sav", ["x", "a b"], "cannot hold this table.*'a b'"),
     ):
         with pytest.raises(FileError, match=said):
-            shoal.mask(table.select(left), 3, columns=["x"], output=tmp_path / f"out{end}")
+            shoal.mask(table.select(left), 3, columns=["x"], rest="keep", output=tmp_path / f"out{end}")
     for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}, {"by": "bad"}):
         with pytest.raises(InputError, match=r"Column 'bad'.* type is List"):
             shoal.mask(table, 3, columns=["x"], **unsuitable)
@@ -152,7 +179,7 @@ def test_what_dask_cannot_hold_or_compute_is_refused():
         shoal.mask(dd.from_pandas(twice, npartitions=2), 3)
     letters = pd.DataFrame({"x": np.arange(6.0), "raw": [b"a"] * 5 + [b"\xa3"]})
     with pytest.raises(InputError, match=r"'data' cannot be computed by Dask \(UnicodeDecodeError"):
-        shoal.mask(dd.from_pandas(letters, npartitions=2), 3, columns=["x"])
+        shoal.mask(dd.from_pandas(letters, npartitions=2), 3, columns=["x"], keep=["raw"])
 
 
 def test_a_unit_that_is_a_duration_is_refused():
@@ -165,7 +192,7 @@ def test_a_unit_that_is_a_duration_is_refused():
 def test_an_array_without_some_columns_is_counted_by_the_right_ones(dropped):
     X = np.random.default_rng(0).normal(size=(60, 3))
     masked = [column for column in range(3) if column != dropped]
-    release = shoal.mask(X, 3, columns=masked[1:], identifiers=dropped, method="mdav")
+    release = shoal.mask(X, 3, columns=masked[1:], identifiers=dropped, rest="keep", method="mdav")
     assert release.left == (masked[0],)
     assert release.data[:, 0] == pytest.approx(X[:, masked[0]])
     assert np.unique(release.data[:, 1], return_counts=True)[1].min() >= 3
@@ -182,7 +209,7 @@ def test_what_excel_cannot_hold_is_refused_by_column(tmp_path):
     times = pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 1, 6), "1d", time_zone="UTC", eager=True)
     for bad in (pl.Series("raw", [b"a"] * 6), times.alias("when"), pl.Series("", [1] * 6)):
         with pytest.raises(FileError, match=f"Excel cannot hold .*{bad.name or 'without a name'}"):
-            shoal.mask(pl.DataFrame({"x": np.arange(6.0)}).with_columns(bad), 3, columns=["x"],
+            shoal.mask(pl.DataFrame({"x": np.arange(6.0)}).with_columns(bad), 3, columns=["x"], rest="keep",
                        output=tmp_path / "out.xlsx")  # fmt: skip
 
 
@@ -208,8 +235,9 @@ def test_categories_of_an_array_beyond_integers_are_refused():
 def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
     table = pl.DataFrame({"x": np.arange(6.0), "id": [2**60 + i for i in range(6)]})
     with pytest.raises(FileError, match=r"holds whole numbers up to 2\^53, but column 'id' has larger ones"):
-        shoal.mask(table, 3, columns=["x"], output=tmp_path / f"out.{ending}")
-    shoal.mask(table.with_columns(id=2**53 - pl.Series(range(6))), 3, columns=["x"], output=tmp_path / f"out.{ending}")
+        shoal.mask(table, 3, columns=["x"], keep=["id"], output=tmp_path / f"out.{ending}")
+    smaller = table.with_columns(id=2**53 - pl.Series(range(6)))
+    shoal.mask(smaller, 3, columns=["x"], keep=["id"], output=tmp_path / f"out.{ending}")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 

@@ -164,6 +164,11 @@ def test_a_given_table_must_be_the_recorded_one(folder):
         ("parameters.method", "mdva", "Did you mean"),
         ("parameters.missing", [], "'parameters.missing'"),
         ("parameters.missing", "maybe", "--missing must be one of"),
+        ("parameters.rest", 1, "'parameters.rest'"),
+        ("parameters.rest", "all", "--rest must be one of"),
+        ("parameters.decimals", "most", "--decimals must be one of"),
+        ("parameters.max_left_out", [], "'parameters.max_left_out'"),
+        ("parameters.max_left_out", "much", "--max-left-out must be"),
         ("parameters.block", 0.5, "'parameters.block'"),
         ("parameters.memory", [], "'parameters.memory'"),
         *(("parameters.kinds", {"sector": kind}, "'parameters.kinds.sector' is not a kind of column, got") for kind in (
@@ -236,7 +241,8 @@ def test_a_scheduler_goes_with_dask_only(folder):
         ["--weights", "weight"], ["--missing", "error"], ["--integers", "float"], ["--aggregate", "mean"],
         ["--block", 0], ["--no-block"], ["--split", "all"], ["--memory", "2GB"], ["--processes", 1], ["--seed", 0],
         ["--delimiter", ","], ["--encoding", "utf-8"], ["--decimal", "."], ["--thousands", ","],
-        ["--block-by", "sales"],
+        ["--block-by", "sales"], ["--rest", "drop"], ["--decimals", "fit"], ["--max-left-out", "5%"],
+        ["--roles", "roles.toml"],
     ],
 )  # fmt: skip
 def test_what_the_manifest_decides_is_refused_beside_it(folder, arguments):
@@ -254,7 +260,7 @@ def test_every_parameter_of_a_run_can_be_repeated():
     keywords = set(inspect.signature(mask).parameters)
     assert set(release.parameters) <= set(PARAMETERS)
     assert set(PARAMETERS) <= keywords
-    assert keywords - set(PARAMETERS) == {"data", "output", "labels", "scheduler", "master", "progress"}
+    assert keywords - set(PARAMETERS) == {"data", "roles", "output", "labels", "scheduler", "master", "progress"}
 
 
 @pytest.mark.parametrize(
@@ -272,9 +278,15 @@ def test_what_the_clock_ended_cannot_be_repeated(folder, method, options, way):
 
 
 def test_a_manifest_of_an_earlier_version_is_repeated(folder):
-    """Parameters that were added since are as if they had not been given."""
+    """Parameters that were added since are as if they had not been given, and all that version 0.2 kept stays."""
+    shoal(
+        "mask", folder / "in.csv", "-k", 5, "-c", "sales", "--rest", "keep", "--decimals", "all", "--integers", "float",
+        "--small", "error", "-o", folder / "out.csv", "--manifest", folder / "run.json",
+    )  # fmt: skip
+    assert len(pl.read_csv(folder / "out.csv").columns) > 1
     content = json.loads((folder / "run.json").read_text())
     added = "kinds identifiers keep distance importance shuffle small thousands refine zeros sums missing_codes"
+    added += " rest decimals max_left_out"
     for name in added.split():
         del content["parameters"][name]
     (folder / "run.json").write_text(json.dumps(content))

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,8 +64,8 @@ def test_every_reader_gets_a_message_in_his_words(text, python, command, page):
 
 def test_a_refusal_knows_its_parameters():
     with pytest.raises(shoal.InputError) as refused:
-        MaskRequest(k=3, small="merge", zeros=["a"])
-    assert refused.value.parameters == ("small", "zeros", "small")
+        MaskRequest(k=3, weights="w", aggregate="median")
+    assert refused.value.parameters == ("weights", "aggregate", "aggregate")
 
 
 def test_no_message_spells_a_parameter_by_hand():
@@ -93,14 +92,21 @@ def test_a_value_cannot_pass_for_a_parameter():
     assert error.worded(in_labels).startswith("Scheduler: <object object")
 
 
-def test_warnings_and_notes_name_parameters_too(tmp_path):
+def test_refusals_warnings_and_notes_name_parameters_too(tmp_path):
     table = firms(60).with_columns(last_name=pl.Series([f"Miller{i}" for i in range(60)]))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        release = shoal.mask(table, 5, columns=["employees"])
-    message = next(w.message for w in caught if isinstance(w.message, shoal.IdentifierWarning))
-    assert "identifiers=['last_name']" in str(message)
-    assert "Identifiers: last_name" in message.worded(in_labels)
+    with pytest.raises(shoal.InputError) as refused:
+        shoal.mask(table, 5, columns=["employees"], rest="keep")
+    assert "identifiers=['last_name']" in str(refused.value)
+    assert "keep=['last_name']" in str(refused.value)
+    assert "Identifiers: last_name" in refused.value.worded(in_labels)
+    assert "Kept columns: last_name" in refused.value.worded(in_labels)
+    table = table.with_columns(note=pl.Series(["=1", "b"] * 30))
+    with pytest.warns(shoal.FormulaWarning) as caught:
+        release = shoal.mask(
+            table, 5, columns=["employees"], keep=["note"], integers="float", output=tmp_path / "o.csv"
+        )
+    assert "escape_formulas=True" in str(caught[0].message)
+    assert "Escape formulas" in caught[0].message.worded(in_labels)
     note = next(note for note in release.notes if "decimals" in note)
     assert "integers='round' keeps them whole" in note
     assert "Columns of whole numbers: round keeps them whole" in note.worded(in_labels)

@@ -91,20 +91,40 @@ def _draw_asked(rng, kinds, form):
     if form == "numpy":  # the columns of an array are numbered, and all are numbers
         names = numbers = [*range(len(numbers))]
     masked = (numbers if rng.random() < 0.6 else names)[: int(rng.integers(1, 4))] or names or ["nobody"]
-    if rng.random() < 0.85:
+    if rng.random() < 0.8:  # else roles are proposed
         asked["columns"] = masked
+        if rng.random() < 0.4:
+            asked["rest"] = some(rng, ["keep", "keep", "keep", "error", "drop"])
     if rng.random() < 0.6:
         asked["method"] = some(rng, [*METHODS])
     if rng.random() < 0.7:
-        asked["missing"] = some(rng, ["group", "group", "drop"])
+        asked["missing"] = some(rng, ["group", "group", "drop", "error"])
+    if rng.random() < 0.6:
+        asked["max_left_out"] = some(rng, [1, "100%", 0.3, "20%", 0])
     policies = _policies(rng, [name for name in names if name not in masked] or masked, masked)
     for draw in rng.permutation(np.array(policies, dtype=object))[: int(rng.integers(0, 4))]:
         asked |= draw()
     if rng.random() < 0.04:
         asked |= some(rng, NONSENSE)
+    if rng.random() < 0.06:
+        roles = {name: some(rng, ROLES) for name in kinds}
+        asked = {name: value for name, value in asked.items() if name not in NAMED_BY_ROLES} | {"roles": roles}
     return asked | STEPS.get(asked.get("method"), {})
 
 
+ROLES = (
+    "key",
+    "key",
+    "key",
+    "stratum",
+    "sensitive",
+    "weight",
+    "unit",
+    "keep",
+    "drop",
+    {"role": "key", "kind": "nominal"},
+)
+NAMED_BY_ROLES = ("columns", "by", "confidential", "weights", "unit", "keep", "identifiers", "kinds", "missing_codes")
 NONSENSE = [
     {"k": 0}, {"k": 1}, {"k": -3}, {"k": 10**9}, {"k": 2.5}, {"k": "3"}, {"k": True}, {"k": None}, {"method": "mdavv"},
     {"method": ""}, {"columns": []}, {"columns": ["nobody"]}, {"columns": [None]}, {"by": "nobody"}, {"block": -1},
@@ -112,6 +132,9 @@ NONSENSE = [
     {"seed": "now"}, {"gamma": 1}, {"missing": None}, {"refine": -1}, {"effort": "much"}, {"weights": [1.0, 2.0]},
     {"importance": {"a": -1}}, {"kinds": {"a": "strange"}}, {"sums": "a = = b"}, {"delimiter": ";;"}, {"encoding": "x"},
     {"scheduler": "tcp://localhost:1"}, {"closeness": -1}, {"diversity": "many", "confidential": "a"},
+    {"rest": "all"}, {"max_left_out": "much"}, {"max_left_out": -1}, {"decimals": 2}, {"roles": {}},
+    {"roles": {"a": 5}}, {"roles": {"a": "kee"}}, {"roles": {"a": {"role": "key", "knd": "nominal"}}},
+    {"roles": "nowhere.toml"},
 ]  # fmt: skip
 
 
@@ -119,9 +142,10 @@ def _policies(rng, others, masked):
     """Return what may be asked beside columns and method, each a function that draws it."""
     choices = {
         "by": others,
-        "small": ["suppress", "merge"],
+        "small": ["suppress", "merge", "error"],
         "weights": others,
-        "integers": ["round", "totals"],
+        "integers": ["round", "totals", "float"],
+        "decimals": ["all"],
         "aggregate": ["median", "medoid"],
         "refine": [5],
         "block": [0, 12, 30],

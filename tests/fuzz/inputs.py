@@ -53,7 +53,7 @@ def _arrays(rng, _):
     given = some(rng, [array, np.matrix(array), masked])
 
     def run():
-        release = shoal.mask(given, 3, missing="drop")
+        release = shoal.mask(given, 3, missing="drop", max_left_out=1)
         hidden = np.ma.getmaskarray(given).any(axis=1).sum()
         assert release.records == 12 - hidden, "masked cells are missing"
 
@@ -75,7 +75,7 @@ def _integers(rng, folder):
     cells = [near + int(shift) for shift in rng.integers(-2000, 1, size=12)]
     (folder / "in.csv").write_text("x\n" + "".join(f"{cell}\n" for cell in cells))
     integers = some(rng, ["round", "totals", "float"])
-    return lambda: shoal.mask(folder / "in.csv", 3, integers=integers, output=folder / "out.csv")
+    return lambda: shoal.mask(folder / "in.csv", 3, columns=["x"], integers=integers, output=folder / "out.csv")
 
 
 def _ledger(rng, folder):
@@ -99,7 +99,7 @@ def _ledger(rng, folder):
 def _manifest(rng, folder):
     """Return the run of a manifest that is damaged in one place."""
     pd.DataFrame({"x": rng.normal(size=12), "word": list("aabbccaabbcc")}).to_csv(folder / "in.csv", index=False)
-    asked = {"columns": ["x", "word"], "kinds": {"word": "nominal"}, "method": "mdav"}
+    asked = {"columns": ["x", "word"], "kinds": {"word": "nominal"}, "method": "mdav", "rest": "keep"}
     release = shoal.mask(folder / "in.csv", 3, output=folder / "out.csv", **asked)
     release.manifest(folder / "run.json", source=folder / "in.csv", output=folder / "out.csv")
     content = json.loads((folder / "run.json").read_text())

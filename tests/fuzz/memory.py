@@ -46,7 +46,7 @@ def _draw(rng, folder):
         output.write_text(OLD)
     engine = some(rng, ["memory", "memory", "local"]) if output.suffix != ".xlsx" else "memory"
     method = some(rng, ["auto", "mdav", "mst-d", "projection"])
-    arguments = [source.name, "-k", str(k), "-m", method, "--engine", engine, "-o", output.name]
+    arguments = [source.name, "-k", str(k), "-m", method, "--engine", engine, "--rest", "keep", "-o", output.name]
     arguments += ["--effort", "fast"] if method == "auto" else []
     return [*arguments, *(word for name in columns for word in ("-c", name))], table, output, k
 

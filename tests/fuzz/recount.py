@@ -81,6 +81,7 @@ def check_release(case, release, data):
     find = {str(name): name for name in columns} if text else {name: name for name in columns}
     masked = [columns[find[str(name) if text else name]] for name in release.columns]
     strata = [columns[find[str(name) if text else name]] for name in by]
+    _check_names(case, release, [*map(str, columns)])
     rows = len(cells[0]) if cells else 0
     if rows != release.records:
         raise BrokenError(f"{rows} records were written, the release says {release.records}")
@@ -89,14 +90,59 @@ def check_release(case, release, data):
     if unit is not None and unit in columns:
         whose = columns[unit]
     elif unit is not None:
-        return  # the column was dropped: who is who is not in the file
+        if isinstance(unit, int) or len(release.kept) != rows:
+            return  # who is who is not in the file, and cannot be looked up
+        given = case.table.column(unit).to_pylist()
+        whose = [given[row] for row in release.kept]
     together = [masked] if find_method(release.parameters["method"]).whole_records else [[column] for column in masked]
     for part in together:
         check_groups(k, [*part, *strata], whose)
     for name in release.left:
         _check_left(case, name, columns, release)
+    _check_left_out(case, release, rows)
     if not math.isfinite(release.loss):
         raise BrokenError(f"the loss is {release.loss}")
+
+
+def _check_names(case, release, names):
+    """Raise `BrokenError` if a column is released that was neither masked nor named."""
+    asked = case.asked
+    roles = asked.get("roles") or {}
+    kept = {*_listed(asked.get("keep")), *(name for name, role in roles.items() if role == "keep")}
+    if not {*_listed(release.parameters["keep"])} <= kept:
+        raise BrokenError(f"{release.parameters['keep']} was kept, but only {kept} was named")
+    unmasked = {*kept, *(name for role in ("confidential", "weights") for name in _listed(release.parameters[role]))}
+    named = {*map(str, (*release.columns, *release.parameters["by"], *unmasked))}
+    if release.parameters["rest"] != "keep":
+        for name in names:
+            if name not in named:
+                raise BrokenError(f"column {name!r} is released, but was not named")
+    for name in _listed(asked.get("columns")):
+        if name not in release.columns:
+            raise BrokenError(f"column {name!r} was to be masked")
+    for name, role in roles.items():
+        if role in ("drop", "unit") and str(name) in names:
+            raise BrokenError(f"column {name!r} is released, but its role is {role!r}")
+
+
+def _check_left_out(case, release, rows):
+    """Raise `BrokenError` if more records are left out than the release says, or than was accepted."""
+    if case.form in (".csv", ".xlsx"):  # where a line without any cell is no record
+        return
+    given = case.table.num_rows
+    if given - rows != release.left_out:
+        raise BrokenError(f"{given - rows} records are left out, the release says {release.left_out}")
+    accepted = str(release.parameters["max_left_out"])
+    share = float(accepted.rstrip("%")) / (100 if accepted.endswith("%") else 1)
+    if given - rows > share * given + 1e-9:
+        raise BrokenError(f"{given - rows} of {given} records are left out, more than {accepted}")
+
+
+def _listed(names):
+    """Return names that were given as one, several or none."""
+    if names is None or isinstance(names, np.ndarray):
+        return []
+    return [names] if isinstance(names, (str, int)) else list(names)
 
 
 def check_groups(k, columns, whose):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["mask", "print_release", "read_pairs"]
 
 # What may be given with --from-manifest: a manifest decides parameters, never places.
-BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stored"]} | {
+BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stored"] and item.name != "roles"} | {
     "source", "engine", "manifest", "report", "from_manifest", "verbose",
 }  # fmt: skip
 

@@ -50,11 +50,14 @@ LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
 WORDS = {
     bool: "true or false",
     int: "a whole number",
+    float: "a number",
     str: "text",
     list: "a list of names",
     dict: "an object",
     NoneType: "null",
 }
+# What version 0.2 did, whose manifests lack these parameters.
+EARLIER = {"small": "error", "rest": "keep", "decimals": "all", "max_left_out": 1}
 CONTENT: dict[str, tuple[type, ...]] = {
     "shoal": (str,),
     "versions": (dict,),
@@ -272,7 +275,7 @@ def read_manifest(path: Path) -> Recorded:
     _check_keys(path, content, "", CONTENT)
     _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
     _check_keys(path, content["output"], "output.", FILE)
-    parameters = content["parameters"]
+    parameters = content["parameters"] = {**EARLIER, **content["parameters"]}
     for name in parameters:
         if name not in PARAMETERS:
             raise InputError(

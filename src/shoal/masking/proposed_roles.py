@@ -14,8 +14,9 @@ from shoal.core.messages import clauses, parameter, setting
 from shoal.masking.request import MaskRequest
 from shoal.masking.sums import read_rule
 from shoal.roles.column_roles import PARAMETERS, ColumnRole, as_parameters, proposed_roles
-from shoal.roles.proposal import propose
+from shoal.roles.proposal import ProposedColumn, propose
 from shoal.tables.columns import Name
+from shoal.tables.identifiers import DIFFERENT, FEW
 from shoal.tables.number_text import check_no_numbers
 from shoal.tables.table import Table, check_name
 
@@ -49,14 +50,13 @@ def decide_roles(table: Table, request: MaskRequest) -> Decision:
     """Return the request with a role for every column: what the user decided, and what is proposed for the others."""
     if table.rows < JUDGED:  # these are all records
         check_k(request.k, table.rows)
+    table = table.coded(request.codes)
     proposal = propose(table, request.k, most=JUDGED)
-    roles = _decided(request, table, proposed_roles(proposal))
-    unreadable = {
-        column.name for column in proposal.columns if column.role == "key" and column.name in proposal.dropped
-    }
-    for name in unreadable.difference(request.identifiers or (), table.numeric_names()):
-        if roles[name].role == "drop" and (numbers := table[name].text_numbers()) is not None:
-            check_no_numbers(name, [numbers])
+    named = _named(request, table)
+    for column in proposal.columns:
+        if column.name not in named:
+            _check_no_slip(table, column, masked=column.name not in proposal.dropped)
+    roles = _decided(request, named, proposed_roles(proposal))
     parameters = as_parameters(roles)
     if not parameters["columns"]:
         reasons = clauses([f"{name} ({column.role}: {column.reason})" for name, column in roles.items()])
@@ -68,20 +68,36 @@ def decide_roles(table: Table, request: MaskRequest) -> Decision:
     return Decision(replace(request, **parameters), roles)
 
 
-def _decided(request: MaskRequest, table: Table, proposed: Mapping[Name, ColumnRole]) -> dict[Name, ColumnRole]:
-    """Return the roles that the user decided, and the proposed ones of other columns."""
-    decided: dict[Name, str] = {}
+def _check_no_slip(table: Table, column: ProposedColumn, *, masked: bool) -> None:
+    """Refuse a column of numbers that is text, maybe because of some of its cells; few values are a code."""
+    different = column.role == "identifier" and column.reason.partition(";")[0] in DIFFERENT
+    if column.name in table.numeric_names() or not (different or column.role == "key"):
+        return
+    numbers = table[column.name].text_numbers()
+    if numbers is None or (masked and (column.distinct <= FEW or not numbers.cause)):
+        return
+    check_no_numbers(column.name, [numbers])
+
+
+def _named(request: MaskRequest, table: Table) -> dict[Name, str]:
+    """Return the roles that the user named, or implied by other parameters."""
+    named: dict[Name, str] = {}
     for role, name_of_parameter in PARAMETERS.items():
         value = getattr(request, name_of_parameter)
         for name in value if isinstance(value, list) else [value] if isinstance(value, (str, int)) else []:
             check_name(name, table.names, name_of_parameter)
-            decided[name] = role
-    for name in _mentioned(request):
-        decided.setdefault(name, "key")
+            named[name] = role
+    return {**dict.fromkeys(_mentioned(request), "key"), **named}
+
+
+def _decided(
+    request: MaskRequest, named: Mapping[Name, str], proposed: Mapping[Name, ColumnRole]
+) -> dict[Name, ColumnRole]:
+    """Return the roles that the user named, and the proposed ones of other columns."""
     roles = {}
     for name, column in proposed.items():
-        if name in decided:
-            roles[name] = replace(column, role=decided[name])
+        if name in named:
+            roles[name] = replace(column, role=named[name])
         elif column.role == "stratum" and request.by is not None:
             roles[name] = replace(column, role="key")
         elif column.role in ("sensitive", *SINGLE) and getattr(request, PARAMETERS[column.role]) is not None:

@@ -133,7 +133,7 @@ def propose(table: Table, k: int, *, most: int | None = None) -> Proposal:
     dates = _dates(columns, evidence.series)
     columns = [_with_format(column, evidence.series[column.name], dates.get(column.name)) for column in columns]
     columns = _with_strata(columns, evidence.series, k)
-    view = View(table.coded({name: list(counts) for name, counts in words.items()}))
+    view = View(_with_codes(table, words))
     if sample is not table:
         columns = [_counted(column, view.column(column.name)) for column in columns]
     parameters = _parameters(columns, evidence, dates, k)
@@ -156,11 +156,16 @@ def _word_codes(table: Table) -> dict[Name, dict[int | str, int]]:
 
 def _gather(table: Table, words: Mapping[Name, Mapping[int | str, int]]) -> _Evidence:
     """Return the cells of all columns and their codes for missing."""
-    series = View(table.coded({name: list(counts) for name, counts in words.items()})).columns()
+    series = View(_with_codes(table, words)).columns()
     cells = Cells.of_columns(series)
     codes = {name: {**words.get(name, {}), **missing_codes(present)} for name, present in cells.items()}
-    coded = table.coded({name: list(counts) for name, counts in codes.items() if counts})
-    return _Evidence(coded, series, cells, codes)
+    return _Evidence(_with_codes(table, codes), series, cells, codes)
+
+
+def _with_codes(table: Table, codes: Mapping[Name, Mapping[int | str, int]]) -> Table:
+    """Return the table with codes for missing besides those that it has."""
+    names = [name for name in table.names if codes.get(name) or name in table.codes]
+    return table.coded({name: [*dict.fromkeys((*table.codes.get(name, ()), *codes.get(name, ())))] for name in names})
 
 
 def _counted(column: ProposedColumn, cells: pl.Series) -> ProposedColumn:
@@ -387,7 +392,8 @@ def _parameters(
 
 
 def _numbered(series: pl.Series, cells: Cells) -> bool:
-    return len(cells.numbers) > 0 or (series.dtype == pl.String and mostly_numbers(series))
+    text = isinstance(series.dtype, (pl.String, pl.Categorical, pl.Enum))
+    return len(cells.numbers) > 0 or (text and mostly_numbers(series.cast(pl.String)))
 
 
 def _kept_zeros(

@@ -110,10 +110,10 @@ def _column(name: Name, entry: Any, folder: Path) -> ColumnRole:
                 f"{', '.join(ENTRIES)}."
             )
     role, missing = entry["role"], entry.get("missing", ())
-    if role not in PARAMETERS:
+    if not isinstance(role, str) or role not in PARAMETERS:
         raise InputError(
-            f"{parameter('roles')} has role {role!r} for column {name!r}.{closest(role, [*PARAMETERS])} Use one of "
-            f"{', '.join(PARAMETERS)}."
+            f"{parameter('roles')} has role {role!r} for column {name!r}.{closest(str(role), [*PARAMETERS])} Use one "
+            f"of {', '.join(PARAMETERS)}."
         )
     kind = None if entry.get("kind") == "number" else entry.get("kind")
     if "hierarchy" in entry:

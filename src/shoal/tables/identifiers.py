@@ -18,6 +18,7 @@ from shoal.kinds.column import MOST, Cells, Column
 from shoal.kinds.kind_registry import kind_of_cells
 
 __all__ = [
+    "DIFFERENT",
     "FEW",
     "IDS",
     "LOOKS",
@@ -35,6 +36,7 @@ __all__ = [
 SMALL = 20  # records of a table in which all values may differ by chance
 FEW = 10  # values of a code
 LONG = 400  # characters of a name, of which only both ends are looked at
+DIFFERENT = ("all values are different", "almost all values are different")
 NUMBERED = "whole numbers next to each other, all different: a numbering of the records"
 
 _PEOPLE = (
@@ -210,7 +212,7 @@ def is_numbering(spans: Sequence[WholeNumbers]) -> bool:
 def _different_text(words: str, cells: Cells) -> str | None:
     if not cells.text or not _all_different(cells):
         return None
-    return f"{'all' if cells.distinct == cells.present else 'almost all'} values are different"
+    return DIFFERENT[cells.distinct < cells.present]
 
 
 def _free_text(words: str, cells: Cells) -> str | None:

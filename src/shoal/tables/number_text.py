@@ -248,14 +248,15 @@ def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNu
 
 
 def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
-    """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
+    """Refuse a text column that consists mostly of numbers and has no role."""
     if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
         return
     unexplained = TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
     example = next((part for part in parts if part.cause), unexplained)
     raise InputError(
-        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop "
-        f"the column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
+        f"Column {name!r} holds numbers, but {example.cause}. {example.remedy} To mask it as categories, use "
+        f"{setting('kinds', {name: 'Nominal()'})}; to drop the column, use {setting('identifiers', [name])}; to "
+        f"release it unmasked, use {setting('keep', [name])}."
     )
 
 

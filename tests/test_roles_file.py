@@ -1,0 +1,409 @@
+"""The roles file: written by inspect, edited by people, read by mask; what it lacks or misspells is refused by name."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.core.errors import FileError, InputError
+from shoal.demo import firms
+from shoal.masking.request import MaskRequest
+from shoal.roles.column_roles import PARAMETERS, ColumnRole
+from shoal.roles.roles_file import read_roles, write_roles
+
+DEL = "\x7f"
+NAMES = [
+    'a "quoted" name',
+    "it's",
+    "a.b",
+    "[a]",
+    "two\nlines",
+    "back\\slash",
+    "Größe",
+    "日本",
+    f"x{DEL}y",
+    "tab\there",
+    "=",
+]
+
+
+@pytest.fixture
+def people():
+    """Return a table with a column of every role and many kinds."""
+    rng = np.random.default_rng(0)
+    n = 120
+    return pl.DataFrame(
+        {
+            "name": [f"Miller {i}" for i in range(n)],
+            "age": rng.integers(20, 80, n),
+            "income": rng.normal(3000, 500, n).round(),
+            "job": rng.choice(["cook", "nurse", "clerk"], n),
+            "school": rng.choice(["none", "primary", "secondary"], n),
+            "region": rng.choice(["north", "south"], n),
+            "illness": rng.choice(["flu", "cold", "none of them"], n),
+            "weight": rng.uniform(1, 2, n).round(3),
+            "note": rng.choice(["x", "y"], n),
+        }
+    ).with_columns(income=pl.when(pl.int_range(n) % 20 == 0).then(-9).otherwise("income"))
+
+
+ROLES = {
+    "name": "drop",
+    "age": "key",
+    "income": {"role": "key", "missing": [-9]},
+    "job": {"role": "key", "kind": "nominal"},
+    "school": {"role": "key", "kind": ["none", "primary", "secondary"]},
+    "region": "stratum",
+    "illness": "sensitive",
+    "weight": "weight",
+    "note": "keep",
+}
+NAMED = {
+    "columns": ["age", "income", "job", "school"],
+    "kinds": {"job": shoal.Nominal(), "school": shoal.Ordinal(["none", "primary", "secondary"])},
+    "missing_codes": {"income": [-9]},
+    "by": ["region"],
+    "confidential": ["illness"],
+    "weights": "weight",
+    "keep": ["note"],
+    "identifiers": ["name"],
+}
+
+
+def entry(name, **values):
+    """Return an entry of a roles file; JSON quotes as TOML does, except for DEL."""
+    quoted = json.dumps(name, ensure_ascii=False).replace(DEL, "\\u007f")
+    return f"[columns.{quoted}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+
+
+def as_file(path, roles):
+    entries = {name: role if isinstance(role, dict) else {"role": role} for name, role in roles.items()}
+    path.write_text("\n".join(entry(name, **values) for name, values in entries.items()), encoding="utf-8")
+    return path
+
+
+# --- the same release ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["mapping", "file", "text"])
+def test_roles_release_what_the_same_columns_named_one_by_one_do(people, tmp_path, form):
+    expected = shoal.mask(people, 3, **NAMED, seed=0)
+    path = as_file(tmp_path / "people.toml", ROLES)
+    roles = {"mapping": ROLES, "file": path, "text": str(path)}[form]
+    release = shoal.mask(people, 3, roles=roles, seed=0)
+    assert release.data.equals(expected.data)
+    assert release.data.columns == [name for name in people.columns if name != "name"]
+    assert (release.loss, release.kinds, release.reached) == (expected.loss, expected.kinds, expected.reached)
+    assert release.parameters == expected.parameters
+
+
+@pytest.mark.usefixtures("one_template")
+def test_roles_release_the_same_on_every_engine(people, tmp_path):
+    people.write_parquet(tmp_path / "in.parquet")
+    for engine in ("memory", "local", "dask"):
+        asked = {"engine": engine, "method": "mdav", "output": tmp_path / f"{engine}.parquet"}
+        shoal.mask(tmp_path / "in.parquet", 3, roles=ROLES, **asked)
+    memory = pl.read_parquet(tmp_path / "memory.parquet")
+    assert pl.read_parquet(tmp_path / "local.parquet").equals(memory)
+    assert pl.read_parquet(tmp_path / "dask.parquet" / "*.parquet").equals(memory)
+
+
+def test_a_unit_of_a_roles_file_is_counted_and_left_out(people):
+    table = people.with_columns(person=pl.int_range(len(people)) // 2)
+    roles = {**ROLES, "person": "unit", "region": "drop"}
+    named = {**NAMED, "unit": "person", "identifiers": ["name", "region"], "by": None}
+    release = shoal.mask(table, 3, roles=roles, seed=0)
+    assert release.parameters["unit"] == "person"
+    assert "person" not in release.data.columns
+    assert release.data.equals(shoal.mask(table, 3, **named, seed=0).data)
+
+
+def test_a_hierarchy_is_found_next_to_the_roles_file(people, tmp_path, monkeypatch):
+    folder = tmp_path / "metadata" / "ways"
+    folder.mkdir(parents=True)
+    (folder / "job.csv").write_text("cook,service,any\nnurse,service,any\nclerk,office,any\n")
+    expected = shoal.mask(people, 3, columns=["age", "job"], kinds={"job": shoal.Hierarchy(folder / "job.csv")}, seed=0)
+    others = dict.fromkeys(set(people.columns) - {"age", "job"}, "drop")
+    roles = {"age": "key", "job": {"role": "key", "hierarchy": "ways/job.csv"}, **others}
+    path = as_file(tmp_path / "metadata" / "roles.toml", roles)
+    monkeypatch.chdir("/")
+    release = shoal.mask(people, 3, roles=path, seed=0)
+    assert release.kinds["job"].startswith("hierarchy")
+    assert release.data.equals(expected.data)
+    with pytest.raises(FileError, match=r"job\.csv"):
+        shoal.mask(people, 3, roles=roles)  # a mapping is next to no file
+
+
+def test_a_place_is_written_and_read(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"latitude": rng.uniform(40, 50, 60).round(4), "longitude": rng.uniform(0, 9, 60).round(4)})
+    inspection = shoal.inspect(table, 5)
+    path = inspection.save(tmp_path / "roles.toml")
+    roles = read_roles(path)
+    assert set(roles) == {"latitude", "longitude"}
+    release = shoal.mask(table, 5, roles=path, seed=0)
+    assert release.kinds.keys() == {"latitude", "longitude"}
+    place = {("latitude", "longitude"): shoal.Place()}
+    assert release.data.equals(shoal.mask(table, 5, columns=table.columns, kinds=place, seed=0).data)
+
+
+def test_a_date_keeps_its_format(tmp_path):
+    days = [f"{1 + i % 28:02}.{1 + i % 12:02}.{1950 + i % 50}" for i in range(60)]
+    path = as_file(tmp_path / "roles.toml", {"born": {"role": "key", "kind": "date %d.%m.%Y"}})
+    release = shoal.mask(pl.DataFrame({"born": days}), 3, roles=path, seed=0)
+    expected = shoal.mask(
+        pl.DataFrame({"born": days}), 3, columns="born", kinds={"born": shoal.Date("%d.%m.%Y")}, seed=0
+    )
+    assert release.data.equals(expected.data)
+
+
+def test_number_names_a_column_that_is_one(people):
+    with_number = {**ROLES, "age": {"role": "key", "kind": "number"}}
+    assert shoal.mask(people, 3, roles=with_number, seed=0).data.equals(shoal.mask(people, 3, roles=ROLES, seed=0).data)
+
+
+# --- from inspect to mask --------------------------------------------------------------------------------------------
+
+
+def spawned(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "shoal", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def test_inspect_edit_mask(tmp_path):
+    """As people do it: in processes of their own, with an editor in between."""
+    firms(120).with_columns(last_name=pl.Series([f"Miller{i}" for i in range(120)])).write_csv(tmp_path / "firms.csv")
+    done = spawned("inspect", "firms.csv", "-k", 3, "-o", "firms.roles.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["roles", "file", "firms.roles.toml"]
+    path = tmp_path / "firms.roles.toml"
+    written = path.read_text(encoding="utf-8")
+    assert written.startswith("# The role of every column of firms.csv.")
+    columns = tomllib.loads(written)["columns"]
+    names = pl.read_csv(tmp_path / "firms.csv").columns
+    assert list(columns) == names
+    assert columns["last_name"]["role"] == "drop"
+    proposed = spawned("mask", "firms.csv", "--roles", path.name, "-k", 3, "-m", "mdav", "-o", "a.csv", cwd=tmp_path)
+    assert proposed.returncode == 0, proposed.stderr
+    plain = spawned("mask", "firms.csv", "-k", 3, "-m", "mdav", "-o", "b.csv", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    head, _, entry_of_profit = written.partition('[columns."profit"]')
+    comment, _, after = entry_of_profit.partition("\n")
+    assert comment.strip().startswith("# ")
+    path.write_text(f'{head}[columns."profit"]\n{after.replace("key", "drop", 1)}', encoding="utf-8")
+    edited = spawned("mask", "firms.csv", "--roles", path.name, "-k", 3, "-m", "mdav", "-o", "c.csv", cwd=tmp_path)
+    assert edited.returncode == 0, edited.stderr
+    assert pl.read_csv(tmp_path / "c.csv").columns == [name for name in names if name not in ("profit", "last_name")]
+
+
+@pytest.mark.parametrize("target", ["roles.csv", "no/such/roles.toml"])
+def test_inspect_writes_roles_to_a_toml_file_only(tmp_path, target):
+    firms(40).write_csv(tmp_path / "in.csv")
+    done = command("inspect", "in.csv", "-o", target, cwd=tmp_path)
+    assert done.returncode == 1
+    assert target.rpartition("/")[2] in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_what_inspect_saves_masks_as_the_proposal_does(people, tmp_path):
+    path = shoal.inspect(people, 3).save(tmp_path / "people.toml", "people")
+    assert path == tmp_path / "people.toml"
+    release, plain = shoal.mask(people, 3, roles=path, seed=0), shoal.mask(people, 3, seed=0)
+    assert release.data.equals(plain.data)
+    assert set(release.dropped) == set(plain.dropped) == {"name"}
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_names_of_every_sign_are_written_and_read(tmp_path):
+    roles = {name: ColumnRole("key", reason=f"because\n{name}\x1b[2J") for name in NAMES}
+    write_roles(roles, tmp_path / "roles.toml", "in\x1b.csv\nrole = 5")
+    text = (tmp_path / "roles.toml").read_text(encoding="utf-8")
+    assert "\x1b" not in text
+    assert DEL not in text
+    assert {name: column.role for name, column in read_roles(tmp_path / "roles.toml").items()} == dict.fromkeys(
+        NAMES, "key"
+    )
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # to load all letters takes seconds
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=8),
+        st.tuples(
+            st.sampled_from([*PARAMETERS]),
+            st.lists(st.one_of(st.integers(-(2**62), 2**62), st.floats(allow_nan=False, allow_infinity=False),
+                               st.text(st.characters(codec="utf-8"), max_size=5)), max_size=3),
+            st.sampled_from([None, "nominal", "date", ["low", "hígh", 'a "b"\n\x7f']]),
+            st.text(st.characters(codec="utf-8"), max_size=20),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)  # fmt: skip
+def test_what_is_written_is_read(tmp_path_factory, drawn):
+    roles = {name: ColumnRole(role, kind, tuple(codes), reason) for name, (role, codes, kind, reason) in drawn.items()}
+    path = tmp_path_factory.getbasetemp() / "drawn.toml"
+    write_roles(roles, path, "a table")
+    read = read_roles(path)
+    assert {name: (column.role, column.kind, column.missing_codes) for name, column in read.items()} == {
+        name: (column.role, column.kind, column.missing_codes) for name, column in roles.items()
+    }
+
+
+def test_columns_of_odd_names_are_masked_by_a_file_of_their_roles(tmp_path):
+    table = pl.DataFrame({name: [float(i * (j + 2) % 17) for i in range(40)] for j, name in enumerate(NAMES)})
+    path = as_file(tmp_path / "roles.toml", {name: "key" if j % 2 else "drop" for j, name in enumerate(NAMES)})
+    release = shoal.mask(table, 3, roles=path)
+    assert release.data.columns == NAMES[1::2]
+    inspected = shoal.inspect(table, 3).save(tmp_path / "inspected.toml")
+    assert list(read_roles(inspected)) == NAMES
+
+
+def test_columns_of_an_array_are_numbers():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    release = shoal.mask(X, 3, roles={0: "key", 1: "key", 2: "drop"}, seed=0)
+    assert np.array_equal(release.data, shoal.mask(X, 3, columns=[0, 1], identifiers=[2], seed=0).data)
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+def refused(roles, *, words, error=InputError, **others):
+    with pytest.raises(error, match=words):
+        MaskRequest(k=3, roles=roles, **others)
+
+
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        (
+            {"a": "kee"},
+            r"'roles' has role 'kee' for column 'a'\. Did you mean 'keep' or 'key'\? Use one of key, stratum",
+        ),
+        ({"a": {"role": 5}}, "'roles' has role 5 for column 'a'"),
+        ({"a": {"role": ["key"]}}, r"'roles' has role \['key'\] for column 'a'"),
+        ({"a": 5}, "'roles' must give a role for column 'a', one of key, stratum, sensitive"),
+        ({"a": {}}, "'roles' must give a role for column 'a'"),
+        ({"a": {"kind": "nominal"}}, "'roles' must give a role for column 'a'"),
+        ({"a": {"role": "key", "knd": "nominal"}}, "unknown entry 'knd' for column 'a'. Did you mean 'kind'"),
+        ({"a": {"role": "key", "order": ["x"]}}, "Use role, kind, hierarchy, missing"),
+        ({"a": {"role": "key", "kind": "strange"}}, "strange"),
+        ({"a": {"role": "key", "kind": ["x"]}}, "at least 2 different levels"),
+        ({"a": {"role": "key", "kind": 7}}, "7"),
+        ({"a": "drop", "b": "keep"}, "'roles' has no column with role 'key', so nothing is masked. Add one"),
+        ({}, "'roles' has no column with role 'key'"),
+        ({"a": "key", "b": "unit", "c": "unit"}, "several columns with role 'unit': b, c"),
+        ({"a": "key", "b": "weight", "c": "weight"}, "several columns with role 'weight': b, c"),
+    ],
+)
+def test_roles_that_are_none_are_refused(tmp_path, roles, words):
+    refused(roles, words=words)
+    if roles and 5 not in roles.values():
+        refused(as_file(tmp_path / "roles.toml", roles), words=words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("role = ", "is not valid TOML: .* Correct it"),
+        ("[columns.a]\nrole = 'key'\n[columns.a]\nrole = 'key'", "is not valid TOML"),
+        ("", r'has no columns. Write an entry such as \[columns."age"\] for each'),
+        ("columns = 5", "has no columns"),
+        ("[columns]", "has no columns"),
+        ("[column.a]\nrole = 'key'", "has no columns"),
+    ],
+)
+def test_files_that_hold_no_roles_are_refused(tmp_path, text, words):
+    (tmp_path / "roles.toml").write_text(text)
+    refused(tmp_path / "roles.toml", words=rf"Roles file .*roles\.toml {words}", error=FileError)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    refused(tmp_path / "none.toml", words=r"none\.toml cannot be read: No such file", error=FileError)
+    refused(tmp_path, words="cannot be read: Is a directory", error=FileError)
+    (tmp_path / "latin.toml").write_bytes("[columns.'Größe']\nrole = 'key'".encode("latin-1"))
+    refused(tmp_path / "latin.toml", words=r"latin\.toml is not valid TOML", error=FileError)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("columns", ["a"]),
+        ("by", "a"),
+        ("unit", "a"),
+        ("confidential", ["a"]),
+        ("weights", "a"),
+        ("weights", [1.0, 2.0]),
+        ("keep", ["a"]),
+        ("identifiers", ["a"]),
+        ("kinds", {"a": "nominal"}),
+        ("missing_codes", {"a": [-9]}),
+    ],
+)
+def test_what_roles_decide_cannot_be_named_besides(name, value):
+    words = f"'{name}' cannot be combined with 'roles', which gives every column its role. Change the roles instead"
+    refused({"a": "key", "b": "drop"}, words=words, **{name: value})
+
+
+@pytest.mark.usefixtures("one_template")
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_columns_that_the_table_or_the_roles_lack_are_refused_by_name(people, tmp_path, engine):
+    people.write_csv(tmp_path / "in.csv")
+    asked = {"engine": engine, "output": tmp_path / "out.csv"}
+    for role in PARAMETERS:
+        if role != "weight":  # there is one
+            with pytest.raises(shoal.ShoalError, match=r"has (no )?column 'agee'.*Did you mean 'age'"):
+                shoal.mask(tmp_path / "in.csv", 3, roles={**ROLES, "agee": role}, **asked)
+    for name in people.columns:
+        lacking = {other: role for other, role in ROLES.items() if other != name}
+        with pytest.raises(InputError, match=f"'roles' has no entry for column '{name}' of the table. Add one"):
+            shoal.mask(tmp_path / "in.csv", 3, roles=lacking, **asked)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_the_command_line_names_its_flag(people, tmp_path):
+    people.write_csv(tmp_path / "in.csv")
+    as_file(tmp_path / "roles.toml", {**ROLES, "agee": "drop"})
+    arguments = ["mask", "in.csv", "-k", 3, "--roles", "roles.toml", "-o", "out.csv"]
+    assert "--roles has column 'agee'" in command(*arguments, cwd=tmp_path).stderr
+    assert "--by cannot be combined with --roles" in command(*arguments, "--by", "region", cwd=tmp_path).stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_manifest_of_roles_repeats_the_run_without_the_file(people, tmp_path):
+    """It names the columns of every role itself."""
+    people.write_csv(tmp_path / "in.csv")
+    path = as_file(tmp_path / "roles.toml", ROLES)
+    arguments = ["-k", 3, "--roles", "roles.toml", "-m", "mdav", "-o", "out.csv", "--manifest", "run.json"]
+    done = command("mask", "in.csv", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    path.unlink()
+    again = command("mask", "--from-manifest", tmp_path / "run.json")
+    assert again.returncode == 0, again.stderr
+    assert "same bytes" in again.stdout
+
+
+def test_a_comparison_takes_roles(people, tmp_path):
+    path = as_file(tmp_path / "roles.toml", ROLES)
+    named = {name: value for name, value in NAMED.items() if name not in ("identifiers", "keep")}
+    found = [shoal.compare(people, k=[3, 5], methods="mdav", **asked) for asked in ({"roles": path}, named)]
+    assert [trial.loss for trial in found[0].trials] == [trial.loss for trial in found[1].trials]
+
+
+def test_reading_leaves_the_mapping_as_it_is():
+    roles = {"a": {"role": "key", "missing": -9}}
+    assert read_roles(roles)["a"] == ColumnRole("key", None, (-9,))
+    assert roles == {"a": {"role": "key", "missing": -9}}
+    assert read_roles({"a": ColumnRole("keep")}) == {"a": ColumnRole("keep")}
