@@ -102,8 +102,11 @@ def test_testdata():
     assert found.roles["ori_hid"] == "unit"
     assert found.named("weight") == ["sampling_weight", "household_weights"]
     assert "--weights sampling_weight" in found.command
-    for name in (*codes, "age", "expend", "income", "savings"):
+    for name in (*codes, "age"):
         assert f"-c {name} " in found.command
+    assert found.named("confidential") == ["expend", "income", "savings"]
+    for name in ("expend", "income", "savings"):
+        assert f"--confidential {name} " in found.command
     assert all(f"--nominal {name} " in found.command for name in codes)
 
 
@@ -210,7 +213,7 @@ def test_it_prints_columns_reasons_and_command_but_no_identifier():
     for column in found.columns:
         assert column.reason in str(found)
         assert escape(column.reason) in page
-    assert "not to be released 2: patient_id, mail" in str(found)
+    assert "not to be released 3: patient_id, mail, hid" in str(found)
     assert "-9 (3 times)" in str(found)
     assert "96.7 % are zero" in str(found)
     assert found.command in str(found)
@@ -236,7 +239,7 @@ def test_the_call_for_a_table_runs():
         "visits",
         "fine",
     ]
-    assert set(namespace["release"].data.columns) == set(data.columns) - set(found.named("identifier"))
+    assert set(namespace["release"].data.columns) == set(data.columns) - {*found.named("identifier"), "hid"}
 
 
 @pytest.mark.parametrize(("few", "policy"), [(5, "--missing group"), (2, "--missing group --small suppress")])
@@ -428,13 +431,14 @@ def test_types_that_masking_cannot_read_are_dropped():
     exec(found.command, {"data": table})
 
 
-def test_only_one_unit_column_stays():
+def test_one_unit_is_counted_and_all_are_dropped():
     table = pl.DataFrame(
         {"hid": np.arange(600) // 4, "pid": np.arange(600) // 2, "age": np.random.default_rng(0).integers(18, 90, 600)}
     )
     found = inspect(table, k=3)
     assert found.named("unit") == ["hid", "pid"]
-    assert (found.asked["unit"], found.asked["identifiers"]) == ("hid", ["pid"])
+    assert (found.asked["unit"], found.asked["identifiers"]) == ("hid", ["hid", "pid"])
+    assert "dropped: it leads back to the source" in found.columns[0].reason
     assert "dropped: another unit is used" in found.columns[1].reason
 
 

@@ -81,6 +81,65 @@ def test_a_hierarchy_brings_siblings_nearer():
     assert np.isclose(distance(2, south), 1 / 0.75 + 2 / 0.5)
 
 
+CODES = ["I10", "I10.1", "I10.9", "I11.0", "J45", "J45.0"]
+
+
+def test_first_signs_of_codes_are_their_classes():
+    listed = Hierarchy({code: [code[:3], code[0], "*"] for code in CODES})
+    counts = np.arange(1, 7)
+    by_signs, by_hand = Hierarchy([3, 1]).coding("icd", CODES, counts), listed.coding("icd", CODES, counts)
+    assert by_signs.names == by_hand.names
+    assert np.allclose(by_signs.coordinates, by_hand.coordinates)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_a_group_releases_the_first_signs_that_its_codes_share(tmp_path, numbers, as_file):
+    codes = [101, 102, 103, 201, 202, 251] if numbers else CODES
+    expected = ["10"] * 3 + ["2"] * 3 if numbers else ["I10"] * 3 + ["*"] * 3
+    table = pl.DataFrame({"code": codes, "part": [1.0] * 3 + [9.0] * 3})
+    if as_file:
+        table.write_csv(tmp_path / "in.csv")
+        words = ["-c", "code", "-c", "part", "--hierarchy", "code=2,1" if numbers else "code=3,1", "-o", "out.csv"]
+        done = command("mask", "in.csv", "-k", 3, *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        released = pl.read_csv(tmp_path / "out.csv", infer_schema=False)["code"].to_list()
+    else:
+        kind = Hierarchy([2, 1] if numbers else [3, 1])
+        released = shoal.mask(table, 3, columns=["code", "part"], kinds={"code": kind}).data["code"].to_list()
+    assert released == expected
+
+
+def test_numbers_of_fewer_digits_have_lost_zeros():
+    towns = Hierarchy([2]).coding("zip", [2139, 2140, 10115], np.ones(3, dtype=np.int64))
+    assert towns.names[3:] == ("02", "10", "*")
+
+
+def test_strata_of_codes_are_joined_to_their_class():
+    table = pl.DataFrame({"zip": ["1201"] * 2 + ["1202"] * 3 + ["9000"] * 4, "x": [float(i) for i in range(9)]})
+    release = shoal.mask(table, 4, columns=["x"], by="zip", small="merge", kinds={"zip": Hierarchy([2])})
+    assert set(release.data["zip"]) == {"12", "9000"}
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [1, 3], [3, 3], [2.5], ["3"], [-1]])
+def test_numbers_of_signs_fall(lengths):
+    with pytest.raises(InputError, match="from the longest to the shortest"):
+        Hierarchy(lengths)
+
+
+def test_classes_by_first_signs_are_recorded_and_repeated(tmp_path):
+    pl.DataFrame({"icd": CODES * 3, "x": [float(i) for i in range(18)]}).write_csv(tmp_path / "in.csv")
+    words = ["-c", "icd", "-c", "x", "--hierarchy", "icd=3,1", "-o", "out.csv", "--manifest", "run.json"]
+    assert command("mask", "in.csv", "-k", 3, *words, cwd=tmp_path).returncode == 0
+    recorded = json.loads((tmp_path / "run.json").read_text())["parameters"]["kinds"]
+    assert recorded == {"icd": {"ways": [3, 1], "release": "ancestor"}}
+    first = (tmp_path / "out.csv").read_bytes()
+    (tmp_path / "out.csv").unlink()
+    done = command("mask", "--from-manifest", "run.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.csv").read_bytes() == first
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [(group_modes, [1, 0, 0, np.nan]), (group_medians, [1, 0, 2, np.nan])],

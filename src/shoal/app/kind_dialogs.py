@@ -131,7 +131,7 @@ def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> Non
 def _value_groups(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     """Show an entry for the group of each value."""
     kind = tab.work.settings.kinds.get(name)
-    ways = kind["ways"] if isinstance(kind, dict) else {}
+    ways = kind["ways"] if isinstance(kind, dict) and isinstance(kind["ways"], dict) else {}
     text("h3", "Or join values")
     hint("Name the group that each value belongs to. Values with the same name are joined; all groups meet at “all”.")
     entries = {}

@@ -188,7 +188,7 @@ def _replace(plain: dict[str, Any], name: Any, change: Callable[[Any], Any]) -> 
     kind = plain["kinds"].get(name)
     if isinstance(kind, list):
         plain["kinds"][name] = [change(level) for level in kind]
-    elif isinstance(kind, dict) and "ways" in kind:
+    elif isinstance(kind, dict) and "ways" in kind and not _are_lengths(kind["ways"]):
         ways = kind["ways"]
         if isinstance(ways, dict):
             ways = [[change(value), *map(change, above)] for value, above in ways.items()]
@@ -197,3 +197,8 @@ def _replace(plain: dict[str, Any], name: Any, change: Callable[[Any], Any]) -> 
         plain["kinds"][name] = {"ways": ways, "release": kind["release"]}
     if name in plain["codes"]:
         plain["codes"][name] = [change(code) for code in plain["codes"][name]]
+
+
+def _are_lengths(ways: Any) -> bool:
+    """Return whether a hierarchy counts the first signs of codes: then it names no value of the table."""
+    return isinstance(ways, list) and all(isinstance(length, int) for length in ways)

@@ -19,6 +19,10 @@ def inspect(
         Path | None,
         typer.Option("-o", "--output", help="Write the roles of all columns to this file (TOML), to review and edit."),
     ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(help="File of more words by which columns are recognised, such as sensitive ones (TOML)."),
+    ] = None,
     delimiter: Annotated[str | None, option("delimiter")] = None,
     encoding: Annotated[str | None, option("encoding")] = None,
     decimal: Annotated[str | None, option("decimal")] = None,
@@ -33,7 +37,9 @@ def inspect(
     from shoal.inspection.inspect import inspect as inspect_table
     from shoal.tables.files import check_target
 
-    inspection = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    inspection = inspect_table(
+        source, k, words=words, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands
+    )
     if roles is not None:
         check_target(roles, endings=(".toml",))
         inspection.save(roles, source.name)

@@ -15,8 +15,9 @@ from shoal.core.types import Name
 from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
+from shoal.roles.column_proposal import ProposedColumn
 from shoal.roles.column_roles import ColumnRole, proposed_roles
-from shoal.roles.proposal import ProposedColumn, propose
+from shoal.roles.proposal import propose
 from shoal.roles.roles_file import write_roles
 from shoal.tables.files import open_data, writable_endings
 from shoal.tables.table import Table
@@ -111,6 +112,7 @@ def inspect(
     k: int = 5,
     *,
     most: int | None = None,
+    words: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
@@ -127,6 +129,8 @@ def inspect(
     most
         Judge a table with more records by this many of them, spread over all of it. Different values, missing cells and
         unique records are counted in the whole table.
+    words
+        A file of more words by which columns are recognised: sensitive topics, codes and others, in TOML.
     delimiter, encoding, decimal, thousands
         The format of a CSV file; detected by default.
 
@@ -145,7 +149,7 @@ def inspect(
     request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     check_data(request, data, dask=False)
     table, csv = _open(data, request.csv)
-    proposal = propose(table, k, most=most)
+    proposal = propose(table, k, most=most, words=words)
     parameters = {"k": k, **proposal.parameters, **csv, "options": {}}
     keys, strata = proposal.named("key"), proposal.named("stratum")
     return Inspection(

@@ -20,6 +20,7 @@ from shoal.kinds.time_scale import Scale, Span, make_scale
 
 __all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]
 
+GLANCE = 50  # cells that show that most formats do not fit
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
 ISO_DURATION = (  # an apostrophe keeps spreadsheets from running it
     r"^'?(?<sign>-?)P(?:(?<days>\d+)D)?"
@@ -207,8 +208,9 @@ def find_format(text: pl.Series) -> str | None:
     cells = text.drop_nulls().str.strip_chars().unique()
     clocks = [clock + zone for clock in CLOCKS for zone in ("", "Z")]
     both = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
-    tried = (Date(), *(Date(format_) for format_ in (*DAYS, *CLOCKS, *both))) if len(cells) else ()
-    return next((kind.format or "" for kind in tried if fits(kind, cells)), None)
+    tried = (Date(format_) for format_ in (None, *DAYS, *CLOCKS, *both)) if len(cells) else ()
+    glance = cells.head(GLANCE)
+    return next((kind.format or "" for kind in tried if fits(kind, glance) and fits(kind, cells)), None)
 
 
 def fits(kind: Date, text: pl.Series) -> bool:

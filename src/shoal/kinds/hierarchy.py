@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,9 @@ from shoal.kinds.category import (
 from shoal.kinds.column import composed
 
 __all__ = ["Hierarchy", "HierarchyCoding"]
+
+ROOT = "*"  # above all classes of codes
+LENGTHS = re.compile(r"\d+(,\d+)*")
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,9 @@ class Hierarchy(Category):
     Parameters
     ----------
     ways
-        Of each value, its ancestors from the nearest to the root; or the path of a CSV file without a header that has
-        a line a value, from the value to the root.
+        The ancestors of each value, from the nearest to the root; or the path of a CSV file without a header that has
+        one line per value, from the value to the root; or, of codes such as ZIP, ICD or NACE, how many first signs name
+        a wider class, from the longest to the shortest.
     release
         ``"ancestor"`` releases the nearest common ancestor of a group, ``"mode"`` its most frequent value.
 
@@ -76,9 +81,14 @@ class Hierarchy(Category):
     >>> towns = Hierarchy({"Bath": ["South", "England"], "Bristol": ["South", "England"], "York": ["North", "England"]})
     >>> towns.depth
     3
+
+    The first three signs of a diagnosis name a disease, the first sign a chapter; all chapters meet in ``*``.
+
+    >>> Hierarchy([3, 1]).joined_name("icd", ["I10", "I10.9"]), Hierarchy([3, 1]).joined_name("icd", ["I10", "J45"])
+    ('I10', '*')
     """
 
-    ways: Mapping[Any, Sequence[Any]] | str | os.PathLike[str]
+    ways: Mapping[Any, Sequence[Any]] | Sequence[int] | str | os.PathLike[str]
     release: str = "ancestor"
     word = "hierarchy"
     represented_by = "the common ancestor"
@@ -89,6 +99,11 @@ class Hierarchy(Category):
     def __post_init__(self) -> None:
         if self.release not in ("ancestor", "mode"):
             raise InputError(f"Kind Hierarchy must release 'ancestor' or 'mode', got {self.release!r}.")
+        if not isinstance(self.ways, (Mapping, str, os.PathLike)):
+            lengths = _read_lengths(self.ways)
+            object.__setattr__(self, "ways", lengths)
+            object.__setattr__(self, "depth", len(lengths) + 2)
+            return
         ways = self.ways if isinstance(self.ways, Mapping) else _read_ways(Path(self.ways))
         paths = [(composed(v), tuple(map(composed, listed_values("Hierarchy", above)))) for v, above in ways.items()]
         ways = dict(paths)
@@ -121,29 +136,39 @@ class Hierarchy(Category):
         if type(plain) is not dict or set(plain) != {"ways", "release"} or type(plain["release"]) is not str:
             return False
         ways = plain["ways"]
+        if type(ways) is list:
+            return bool(ways) and all(type(length) is int for length in ways)
         return type(ways) is dict and bool(ways) and all(map(is_flat_list, ways.values()))
 
     def plain(self) -> dict[str, Any]:
         """Return the ways and what is released."""
-        return {"ways": {value: list(above) for value, above in self._ways.items()}, "release": self.release}
+        ways: Any = self.ways
+        ways = {value: list(above) for value, above in ways.items()} if isinstance(ways, Mapping) else list(ways)
+        return {"ways": ways, "release": self.release}
 
     @classmethod
     def from_option(cls, text: str) -> Hierarchy:
-        """Return the kind of a file."""
-        return cls(text)
+        """Return the kind of a file, or of numbers of signs."""
+        return cls([int(length) for length in text.split(",")] if LENGTHS.fullmatch(text) else text)
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return COLUMN=FILE, if there is a file: no command can hold the tree itself."""
+        """Return COLUMN=FILE if there is a file, or COLUMN=LENGTHS: no command can hold the tree itself."""
+        ways: Any = self.ways
+        if not isinstance(ways, Mapping):
+            return f"{name}={','.join(map(str, ways))}"
         return None if file is None else f"{name}={file}"
 
-    @property
-    def _ways(self) -> Mapping[Any, tuple[Any, ...]]:
-        """The ways as they were read."""
-        return self.ways  # type: ignore[return-value]  # a path until the kind is made
+    def _ways_of(self, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
+        """Return the way of each value that the tree has, by its text."""
+        ways: Any = self.ways  # a path until the kind is made
+        if isinstance(ways, Mapping):
+            return {str(value): above for value, above in ways.items()}
+        return _ways_of_prefixes([composed(value) for value in values], ways)
 
     def in_order(self, name: Name, values: Sequence[Any]) -> list[Any]:
         """Return values in the order of the tree; refuse a value that it does not have."""
-        return order_by(name, self.word, self._ways, values)
+        ways: Any = self.ways
+        return order_by(name, self.word, ways, values) if isinstance(ways, Mapping) else sorted(values, key=str)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
         """Lay out the values that occur, with the number of their records: one nominal column per level."""
@@ -162,7 +187,7 @@ class Hierarchy(Category):
 
     def _nodes(self, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
         """Return the codes of the ancestors of each value, itself first, and what values and inner nodes are called."""
-        ways = {str(value): above for value, above in self._ways.items()}
+        ways = self._ways_of(values)
         spelled = {composed(value): value for value in values}  # an ancestor may be called as a value is
         levels = [
             [spelled.get(node, node) for node in nodes]
@@ -180,14 +205,45 @@ class Hierarchy(Category):
         if None in values:
             return super().joined_name(name, values)
         self.in_order(name, values)  # refuses what it does not name
-        ways = {str(value): (value, *above) for value, above in self._ways.items()}
-        levels = zip(*(ways[composed(str(value))] for value in values), strict=True)
+        ways = self._ways_of(values)
+        levels = zip(*((composed(value), *ways[composed(str(value))]) for value in values), strict=True)
         return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
 
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
         """Return whether a name is that of an ancestor of all values."""
-        above = {str(value): {str(value), *map(str, way)} for value, way in self._ways.items()}
+        above = {value: {value, *map(str, way)} for value, way in self._ways_of(values).items()}
         return all(joined in above.get(value, {value}) for value in values)
+
+
+def _read_lengths(lengths: object) -> tuple[int, ...]:
+    """Return how many first signs name a class; refuse what is not a falling list of lengths."""
+    listed = listed_values("Hierarchy", lengths)
+    falling = all(type(length) is int and length > 0 for length in listed) and list(listed) == sorted(
+        set(listed), reverse=True
+    )
+    if not listed or not falling:
+        raise InputError(
+            f"Kind Hierarchy must list numbers of first signs from the longest to the shortest, such as [3, 1]; got "
+            f"{list(listed)!r}."
+        )
+    return listed
+
+
+def _ways_of_prefixes(values: Sequence[Any], lengths: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    """Return the classes of codes by their first signs, and the root; a code that is shorter is its own class.
+
+    Numbers of fewer digits have lost zeros at the front.
+
+    Examples
+    --------
+    >>> _ways_of_prefixes([2139, 10115], [3, 1])
+    {'2139': ('021', '0', '*'), '10115': ('101', '1', '*')}
+    """
+    width = max((len(str(value)) for value in values if isinstance(value, int)), default=0)
+    texts = {str(value): f"{value:0{width}}" if isinstance(value, int) else str(value) for value in values}
+    return {
+        value: (*(text[:length].rstrip(".-/ ") or text for length in lengths), ROOT) for value, text in texts.items()
+    }
 
 
 def _read_ways(path: Path) -> dict[str, list[str]]:

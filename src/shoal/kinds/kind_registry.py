@@ -86,7 +86,8 @@ KINDS: dict[str, KindEntry] = {
         "shoal.kinds.hierarchy:Hierarchy",
         "--hierarchy",
         "COLUMN=FILE",
-        "Column and the CSV file with a line a value, to the root; repeat.",
+        "Column and the CSV file with one line per value, to the root; or, of codes such as ZIP, the numbers of first "
+        "signs that name wider classes (zip=3,1); repeat.",
         "hierarchy",
         (*NUMBERS, *CATEGORIES),
         "hierarchy",

@@ -13,8 +13,9 @@ from shoal.core.errors import InputError
 from shoal.core.messages import clauses, parameter, setting
 from shoal.masking.request import MaskRequest
 from shoal.masking.sums import read_rule
+from shoal.roles.column_proposal import ProposedColumn
 from shoal.roles.column_roles import PARAMETERS, ColumnRole, as_parameters, proposed_roles
-from shoal.roles.proposal import ProposedColumn, propose
+from shoal.roles.proposal import propose
 from shoal.tables.columns import Name
 from shoal.tables.identifiers import DIFFERENT, FEW
 from shoal.tables.number_text import check_no_numbers

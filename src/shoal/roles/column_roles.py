@@ -57,7 +57,10 @@ class Roles(dict[Name, ColumnRole]):
 def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
     """Return the role that is proposed for each column."""
     proposed = proposal.parameters
-    named = {name: role for role, parameter in PARAMETERS.items() for name in _names(proposed.get(parameter))}
+    named: dict[Name, str] = {}
+    for role, parameter in PARAMETERS.items():
+        for name in _names(proposed.get(parameter)):
+            named.setdefault(name, role)  # a unit is counted and left out
     kinds, codes = proposed.get("kinds") or {}, proposed.get("missing_codes") or {}
     roles = {}
     for column in proposal.columns:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import polars as pl
 
 from shoal.core.types import Floats, Name
 from shoal.kinds.column import MOST, Cells
+from shoal.roles.word_lists import WordLists, read_words
 from shoal.tables.identifiers import FEW, IDS, PEOPLE, name_pattern, name_words
 
 __all__ = [
+    "counts_units",
+    "holds_diagnoses",
     "is_code",
-    "is_confidential",
     "is_of_person",
     "is_stratum",
     "is_weight",
@@ -32,16 +35,20 @@ _SURVEY = (
     "calib cal raked adjusted adj normalised normalized norm rescaled scaled trimmed replicate repl rep bootstrap boot "
     "frequency freq probability prob inverse inv ipw person personal pers per individual indiv household house hh "
     "family fam population pop firm company enterprise establishment respondent resp cross longitudinal long wave "
-    "national stratum strata poststrat psp a d f i p"
+    "national stratum strata poststrat psp asec an analysis a d f i p"
 ).replace(" ", "|")
 SURVEY = re.compile(rf"{_SURVEY}|\d+")
 # Words that no weight of a body has; "final", "person" or "p" may come before both.
 SAMPLING = re.compile(
     r"sampl\w+|samp|survey|svy|design|a?fnl|expansion|grossing|calib\w*|raked|repl?(icate)?|boot(strap)?|freq(uency)?|"
     r"prob(ability)?|inv(erse)?|ipw|household|hh|family|fam|pop(ulation)?|firm|company|enterprise|establishment|national|"
-    r"strat(um|a)|poststrat|psp|pondera\w*"
+    r"strat(um|a)|poststrat|psp|pondera\w*|coeffy|an|analysis|hochrechnung\w*|weeg\w*|weging\w*|asec"
 )
-WEIGHT = re.compile(rf"(?P<of>{_SURVEY})?(?:weights?|wgh?ts?|wts?)\d*|(?P<word>pondera\w*)")
+WEIGHT = re.compile(
+    rf"(?P<of>{_SURVEY})?(?:weights?|wgh?ts?|wts?|gewicht|poids|peso|pes|waga)[a-z]?\d*|"
+    r"(?P<word>pondera\w*|coeffy|(?:hochrechnungs|weeg|wegings?)fa[kc]tor)"
+)
+FACTOR = re.compile(r"(factor|coef\w*)_(de_)?(elevacion|expansion|ponder\w*|riporto|extrapolation)|peso_campion\w*")
 PERSONS = name_pattern(
     r"height|bmi|waist|chest|ages?|sex|gender|born|birth\w*|dob|gestation\w*|parity|mothers?|maternal|infants?|newborns?|"
     r"bab(y|ies)|child|patients?|systolic|diastolic|pulse|smok\w+|pregnan\w+"
@@ -49,19 +56,19 @@ PERSONS = name_pattern(
 STRATA = name_pattern(
     r"region|province|state|county|canton|district|sector|industry|nace|strat\w+|^(year|quarter|month|wave)$"
 )
-CONFIDENTIAL = name_pattern(
-    r"health|diseases?|diagnos\w+|illness|icd\w*|hiv|aids|cancer|symptoms?|medication|drugs?|disab\w+|pregnan\w+|genet\w+|"
-    r"religio\w*|faith|beliefs?|part(y|ies)_vot\w+|vot(e|ed|ing)|politic\w+|trade_union|union_memb\w+|crim\w+|convict\w+|"
-    r"offen[cs]e\w*|arrest\w*|sexual\w*|(test|lab|ct)_results?|^results?$"
+DIAGNOSIS = re.compile(r"(?i)[a-tv-z]\d[0-9ab](\.?[0-9a-z]{1,4})?")  # ICD-10
+QUANTITIES = name_pattern(
+    r"n|num|number|count|size|age|hours|days|children|rooms|persons|members|population|amount|price|order|exper\w*|tenure|"
+    r"sib\w*|kids|visits"
 )
-QUANTITIES = name_pattern(r"n|num|number|count|size|age|hours|days|children|rooms|persons|members")
+SITES = name_pattern(r"facility|site|clinic|cent(re|er)|product|item|store|shop")  # of many persons, not persons
 CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
 CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
-WORDS = re.compile(r"(?i)\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused")
+WORDS = r"(?i)^(\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused)$"
 
 
-def is_code(name: Name, cells: Cells) -> bool:
-    """Say whether whole numbers are a code: a few come back again and again, and the name speaks of no quantity.
+def is_code(name: Name, cells: Cells, words: WordLists | None = None) -> bool:
+    """Return whether numbers are a code: they are named so, few of them repeat, or they have gaps as codes have.
 
     Examples
     --------
@@ -69,9 +76,28 @@ def is_code(name: Name, cells: Cells) -> bool:
     >>> [is_code(name, Cells.of(pl.Series([1, 2, 2] * 10))) for name in ("sex", "rooms")]
     [True, False]
     """
+    if not len(cells.numbers) or QUANTITIES.search(name_words(name)):
+        return False
+    words = words or read_words()
+    again = cells.present >= 2 * cells.distinct
+    if words.has("trees", name) and (cells.whole or again):  # NACE 01.1 is no number
+        return True
+    if not cells.whole:
+        return False
+    if words.has("codes", name) and again:
+        return True
     few = 60 if is_stratum(name) else FEW
-    again = 1 < cells.distinct <= few and cells.present >= 5 * cells.distinct
-    return cells.whole and again and QUANTITIES.search(name_words(name)) is None
+    again = cells.distinct > 1 and cells.present >= 5 * cells.distinct
+    return again and (cells.distinct <= few or _has_gaps(cells))
+
+
+def _has_gaps(cells: Cells) -> bool:
+    """Return whether numbers of equally many digits, at least three, fill little of their range at no regular steps."""
+    values = cells.values.unique().sort().cast(pl.Int64, strict=False)
+    least, greatest = int(values[0] or 0), int(values[-1] or 0)
+    if least < 100 or len(str(least)) != len(str(greatest)) or not FEW < len(values) <= 0.4 * (greatest - least):
+        return False
+    return int(np.gcd.reduce(values.diff().drop_nulls().to_numpy())) == 1
 
 
 def missing_codes(cells: Cells) -> dict[int | str, int]:
@@ -88,17 +114,20 @@ def missing_codes(cells: Cells) -> dict[int | str, int]:
     {'?': 2}
     """
     if cells.text:
-        words = [word for word in cells.values.unique().sort() if WORDS.fullmatch(word)]
-        return {word: int((cells.values == word).sum()) for word in words} if len(words) < cells.distinct else {}
-    numbers = cells.numbers
-    rest = numbers[~np.isin(numbers, CODES)]
+        written = cells.values.filter(cells.values.str.contains(WORDS))
+        words: dict[int | str, int] = {word: int((written == word).sum()) for word in written.unique().sort()}
+        return words if len(words) < cells.distinct else {}
+    coded = np.isin(cells.numbers, CODES)
+    rest = cells.numbers[~coded]
     if len(rest) < 2:
         return {}
     least, most = float(rest.min()), float(rest.max())
-    apart: dict[int | str, int] = {
-        code: int((numbers == code).sum()) for code in sorted(CODES) if code < 0 <= least or code > 2 * most - least
+    codes, counts = np.unique(cells.numbers[coded], return_counts=True)
+    return {
+        int(code): int(times)
+        for code, times in zip(codes, counts, strict=True)
+        if times >= 3 and (code < 0 <= least or code > 2 * most - least)
     }
-    return {code: count for code, count in apart.items() if count >= 3}
 
 
 def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
@@ -120,6 +149,8 @@ def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
     (True, False)
     """
     numbers = cells.numbers
+    if FACTOR.fullmatch(name_words(name)):
+        return bool(len(numbers)) and bool(numbers.min() > 0)
     words = name_words(name).split("_")
     weights = [match for word in words if (match := WEIGHT.fullmatch(word))]
     others = [word for word in words if WEIGHT.fullmatch(word) is None]
@@ -148,9 +179,25 @@ def is_stratum(name: Name) -> bool:
     return STRATA.search(name_words(name)) is not None
 
 
-def is_confidential(name: Name) -> bool:
-    """Say whether the name speaks of health, belief, politics, crime or sexual life."""
-    return CONFIDENTIAL.search(name_words(name)) is not None
+def holds_diagnoses(cells: Cells) -> bool:
+    """Return whether the cells are codes of the international classification of diseases.
+
+    Examples
+    --------
+    >>> holds_diagnoses(Cells.of(pl.Series(["I10", "J45.9", "E11.65", "M54"] * 5)))
+    True
+    """
+    return cells.text and cells.distinct > 3 and cells.look_like(DIAGNOSIS)
+
+
+def counts_units(column: pl.Series, period: pl.Series) -> bool:
+    """Return whether a column names units that occur once in each period, as in a panel of persons or firms."""
+    units, periods, records = column.n_unique(), period.n_unique(), len(column)
+    repeats = 1.2 * units <= records <= units * periods and not column.null_count()
+    # By chance, two records of a column that names no units would share their unit and period.
+    if not repeats or units <= FEW or records**2 < 20 * units * periods:
+        return False
+    return pl.DataFrame([column.alias("unit"), period.alias("period")]).n_unique() == records
 
 
 def names_id(name: Name) -> bool:
@@ -160,6 +207,7 @@ def names_id(name: Name) -> bool:
 
 def repeats_like_unit(name: Name, cells: Cells) -> bool:
     """Say whether a column numbers persons, households or firms with a few records each."""
-    many = cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(name_words(name)) is not None)
-    ids = (cells.text or cells.whole) and names_id(name)
+    words = name_words(name)
+    many = cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(words) is not None)
+    ids = (cells.text or cells.whole) and names_id(name) and SITES.search(words) is None
     return ids and many and 1.5 * cells.distinct <= cells.present <= 50 * cells.distinct

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from unicodedata import combining, normalize
 
 import numpy as np
 import polars as pl
@@ -35,6 +36,7 @@ __all__ = [
 
 SMALL = 20  # records of a table in which all values may differ by chance
 FEW = 10  # values of a code
+LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d"})  # without accents
 LONG = 400  # characters of a name, of which only both ends are looked at
 DIFFERENT = ("all values are different", "almost all values are different")
 NUMBERED = "whole numbers next to each other, all different: a numbering of the records"
@@ -57,21 +59,35 @@ def name_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|_)(?:{pattern})(?:_|$)")
 
 
+# English, German, French, Spanish, Italian, Dutch, Catalan and Polish.
 NAMED = {
     "a name": _ends(
-        rf"^name|^names|(first|last|sur|given|family|full|middle|maiden|fore|nick|user|birth|vor|nach|{_PEOPLE})_?names?"
+        rf"^name|^names|(first|last|sur|given|family|full|middle|maiden|fore|nick|user|birth|vor|nach|voor|achter|{_PEOPLE})"
+        r"_?names?|\w*naam|nom|nom_de_famille|prenoms?|nombres?(_propio)?|apellidos?\d*|nome|cognomes?|cognoms?\d*|"
+        r"imie|imiona|nazwisko"
     ),
-    "an e-mail address": _ends(r"e_?mail(_?addr(ess)?)?"),
-    "a telephone number": _ends(rf"((tele|mobile_?|cell_?|home_?|work_?)?phone|tel|telefon|fax|mobile(?=_)){_NUMBER}"),
-    "an account": _ends(rf"(bank_?)?(account|acct|konto){_NUMBER}|iban|(credit_?)?card_(number|num|no|nr)"),
+    "an e-mail address": _ends(r"e_?mail(_?addr(ess)?)?|courriel|correo(_electronico)?"),
+    "a telephone number": _ends(
+        rf"((tele|mobile_?|cell_?|home_?|work_?)?phone|tel|telefon[oe]?|telefoon|telefono_movil|movil|handy|fax|"
+        rf"mobile(?=_)){_NUMBER}"
+    ),
+    "an account": _ends(
+        rf"(bank_?)?(account|acct|konto|cuenta|compte|conto|rekening){_NUMBER}|iban|"
+        r"(credit_?)?card_(number|num|no|nr)"
+    ),
     "an official number": _ends(
-        rf"ssn|social_?security{_NUMBER}|nino|dni|nif|cpf|bsn|ahv|passport{_NUMBER}|(national|tax)_?(id|number|num|no|nr)"
+        rf"ssn|social_?security{_NUMBER}|nino|dni|nif|cpf|bsn|ahv|insee|siren|siret|pesel|regon|cip|"
+        rf"codice_fiscale|partita_iva|steuer_?(id|nummer)|sozialversicherungs?_?nummer|numero_de_securite_sociale|"
+        rf"passport{_NUMBER}|(licen[cs]e|vat|permit|policy)_?(id|number|num|no|nr)|(national|tax)_?(id|number|num|no|nr)"
     ),
-    "an address": _ends(r"address|addr|street|strasse|straße|addr(ess)?_?(line_?)?\d"),
+    "an address": _ends(
+        r"address|addr|street|strasse|anschrift|adresse|adreca|direccion|domicilio|indirizzo|adres|ulica|rue|calle|"
+        r"addr(ess)?_?(line_?)?\d"
+    ),
 }
 IDS = _ends(
-    r"ids?|uid|uuid|guid|hid|pid|hhid|idhh|idpers|id_?(no|nr|num|number)|mrn|serial(_?(no|nr|num|number))?|"
-    rf"({_PEOPLE})_?(id|no|nr|number)|^id_\w+"
+    r"ids?|uid|uuid|guid|hid|pid|hhid|hhnum|hhnr|idhh|idpers|idno|id_?(no|nr|num|number)|mrn|serial(_?(no|nr|num|number))?|"
+    rf"({_PEOPLE})_?(id|no|nr|number)|^id_\w+|\w*(patient|person|kund|versichert|mitglied|haushalt|beleg)\w*nummer"
 )
 PEOPLE = re.compile(rf"hid|pid|idhh|(?:{_PEOPLE})(?:_|id|$)")
 NAMES = _ends(r"\w*name")
@@ -94,16 +110,18 @@ class WholeNumbers(NamedTuple):
 
 
 def name_words(name: Name) -> str:
-    """Return the words of a name, in small letters.
+    """Return the words of a name, in small letters without accents.
 
     Examples
     --------
-    >>> name_words("patientID"), name_words("Marital-Status"), name_words("UTILNAME")
-    ('patient_id', 'marital_status', 'utilname')
+    >>> name_words("patientID"), name_words("Marital-Status"), name_words("UTILNAME"), name_words("Prénom")
+    ('patient_id', 'marital_status', 'utilname', 'prenom')
     """
     text = str(name)
     if len(text) > LONG:  # patterns may take the square of its length
         text = f"{text[: LONG // 2]}_{text[-LONG // 2 :]}"
+    if not text.isascii():
+        text = "".join(sign for sign in normalize("NFKD", text.translate(LETTERS)) if not combining(sign))
     parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", text)
     return "_".join(re.findall(r"[^\W_]+", parted)).lower()
 

@@ -1,0 +1,38 @@
+"""Codes whose first signs name wider classes, such as ZIP, ICD, NACE and ISCO: how many signs a class has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shoal.kinds.hierarchy import Hierarchy
+
+__all__ = ["prefix_hierarchy"]
+
+FEW = 10  # values of a code that need no classes
+LONGEST = 12  # signs of a code
+JOINED = 0.6  # the share of classes that a level has at most of those below it
+
+
+def prefix_hierarchy(values: Sequence[Any]) -> Hierarchy | None:
+    """Return a hierarchy of codes by their first signs; None if they are few, or fall into no classes.
+
+    A level is worth its place if it joins enough classes of the level below, and has no signs that all its classes
+    would do without. Codes may end early.
+
+    Examples
+    --------
+    >>> prefix_hierarchy([f"{place}{house:03}" for place in (10, 11, 12, 20, 21, 31) for house in range(5)])
+    Hierarchy(ways=(2, 1), release='ancestor', depth=4)
+    """
+    width = max((len(str(value)) for value in values), default=0)
+    if len(values) <= FEW or width > LONGEST:
+        return None
+    texts = [f"{value:0{width}}" if isinstance(value, int) else str(value) for value in values]
+    shortest = {len({text[:length].rstrip(".-/ ") for text in texts}): length for length in range(width, 0, -1)}
+    lengths, below = list[int](), len(set(texts))
+    for classes, length in shortest.items():
+        if 1 < classes <= JOINED * below:
+            lengths.append(length)
+            below = classes
+    return Hierarchy(lengths) if lengths else None

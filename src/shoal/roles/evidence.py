@@ -1,0 +1,61 @@
+"""What roles are proposed from: the cells of all columns, codes for missing, and what names and cells suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from shoal.kinds.column import Cells
+from shoal.roles.recognition import holds_diagnoses, missing_codes
+from shoal.roles.word_lists import WordLists
+from shoal.tables.columns import Name
+from shoal.tables.table import Table
+from shoal.tables.table_view import View
+
+__all__ = ["Evidence", "find_text_codes", "gather"]
+
+MOST_READ = 200  # different texts that are read for what they suggest
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is looked at: a table, or a sample of it, and the cells of its columns."""
+
+    table: Table
+    series: Mapping[Name, pl.Series]
+    cells: Mapping[Name, Cells]
+    codes: Mapping[Name, Mapping[int | str, int]]  # codes for missing and how often they occur
+    words: WordLists
+    sensitive: Mapping[Name, str]  # what the names of columns, or their cells, suggest
+
+
+def find_text_codes(table: Table) -> dict[Name, dict[int | str, int]]:
+    """Return the words that mean missing in columns of text, and how often each occurs."""
+    return {
+        name: missing_codes(Cells.of(column))
+        for name, column in zip(table.names, table.keys(table.names), strict=True)  # as they are spelled
+        if column.dtype == pl.String
+    }
+
+
+def gather(view: View, text_codes: Mapping[Name, Mapping[int | str, int]], words: WordLists) -> Evidence:
+    """Return the cells of all columns and their codes for missing."""
+    series = view.columns()
+    cells = Cells.of_columns(series)
+    codes = {name: {**text_codes.get(name, {}), **missing_codes(present)} for name, present in cells.items()}
+    coded = view.table.coded({name: list(counts) for name, counts in codes.items() if counts})
+    by_name = {name: f"the name suggests {topic}" for name, topic in words.sensitive_topics(series).items()}
+    by_cells = {name: reason for name, present in cells.items() if (reason := _sensitive_cells(name, present, words))}
+    return Evidence(coded, series, cells, codes, words, by_cells | by_name)
+
+
+def _sensitive_cells(name: Name, cells: Cells, words: WordLists) -> str | None:
+    """Return what the cells of a column of text suggest, if it is sensitive."""
+    if holds_diagnoses(cells) and not words.has("codes", name):
+        return "the values are written like diagnoses (ICD)"
+    if not cells.text or cells.distinct > MOST_READ:
+        return None
+    topic = words.topic_of_cells(cells.values.unique().sort())
+    return f"the values suggest {topic}" if topic else None

@@ -1,0 +1,118 @@
+"""Roles that follow from other columns: units of a panel, strata, and functions of other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.messages import count_holders
+from shoal.kinds.kind_registry import CATEGORIES, NUMBERS
+from shoal.roles.column_proposal import ProposedColumn
+from shoal.roles.evidence import Evidence
+from shoal.roles.functions import find_functions
+from shoal.roles.recognition import counts_units, is_stratum, names_id
+from shoal.tables.columns import Name
+from shoal.tables.number_text import present_cells
+from shoal.tables.table_view import sizes_of
+
+__all__ = ["fewest", "unit_column", "with_panel_unit", "with_some_key", "with_strata", "without_functions"]
+
+MOST_PERIODS = 200  # values of a column of periods
+ROOM = 10  # groups that a proposed stratum has room for: small strata cost much information
+GLANCE = 100  # cells that show how long a column is written
+
+
+def with_panel_unit(columns: Sequence[ProposedColumn], evidence: Evidence) -> list[ProposedColumn]:
+    """Turn a key into the unit of a panel: it occurs once in each period, and no column is an id by its name."""
+    if any(column.role == "unit" for column in columns):
+        return list(columns)
+    periods = [c.name for c in columns if evidence.words.has("periods", c.name) and 1 < c.distinct <= MOST_PERIODS]
+    for place, column in enumerate(columns):
+        cells = evidence.cells[column.name]
+        if column.role == "key" and column.name not in periods and (cells.text or cells.whole):
+            for period in periods:
+                if counts_units(evidence.series[column.name], evidence.series[period]):
+                    reason = f"each value occurs once per {period}: a unit of a panel"
+                    return [*columns[:place], replace(column, role="unit", reason=reason), *columns[place + 1 :]]
+    return list(columns)
+
+
+def with_some_key(columns: Sequence[ProposedColumn]) -> list[ProposedColumn]:
+    """Turn sensitive amounts into keys in a table without keys: exact amounts would single out every record."""
+    if any(column.role == "key" for column in columns):
+        return list(columns)
+    return [
+        replace(column, role="key", reason=f"{column.reason}; masked, for the table has no other key")
+        if column.role == "confidential" and column.kind in NUMBERS
+        else column
+        for column in columns
+    ]
+
+
+def without_functions(
+    columns: Sequence[ProposedColumn], evidence: Evidence, maskable: Collection[Name]
+) -> list[ProposedColumn]:
+    """Drop the columns that are functions of others: they would reveal what is masked."""
+    released = {c.name: c for c in columns if c.name in maskable or c.role in ("confidential", "stratum")}
+    functions = find_functions({name: evidence.series[name] for name in released})
+    derived: dict[Name, str] = {}
+    for name in sorted(released, key=lambda name: _plainness(released[name], evidence), reverse=True):
+        if twins := [twin for twin in functions.twins.get(name, ()) if twin not in derived]:
+            source = min(twins, key=lambda twin: _plainness(released[twin], evidence))
+            derived[name] = f"says the same as {source} in other words, so it reveals {source}"
+    for name, sources in functions.sources.items():
+        left = [source for source in sources if source not in derived]
+        if name not in derived and released[name].role != "stratum" and left:
+            derived[name] = f"a function of {left[0]}, so it reveals part of {left[0]}"
+    return [
+        replace(column, role="derived", reason=derived[column.name]) if column.name in derived else column
+        for column in columns
+    ]
+
+
+def _plainness(column: ProposedColumn, evidence: Evidence) -> tuple[Any, ...]:
+    """Return how plainly a column says what its twins say too, the plainest first."""
+    cells = evidence.cells[column.name]
+    length = np.mean([len(str(value)) for value in cells.values.head(GLANCE)])
+    return column.role == "key", not cells.text, not cells.whole, length > 5, list(evidence.series).index(column.name)
+
+
+def with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series], k: int) -> list[ProposedColumn]:
+    """Turn keys into strata: categories that divide tables, as long as every stratum has room for several groups."""
+    chosen: list[pl.Series] = []
+    proposed, unit = list[ProposedColumn](), unit_column(columns, series)
+    for column in columns:
+        suits = column.role == "key" and column.kind in CATEGORIES and is_stratum(column.name)
+        if suits and fewest([*chosen, series[column.name]], None if unit is None else series[unit]) >= ROOM * k:
+            chosen.append(series[column.name])
+            least = count_holders(ROOM * k, unit)
+            why = f"the name is one of regions, sectors or periods; a stratum has at least {least}"
+            proposed.append(replace(column, role="stratum", reason=why))
+        else:
+            proposed.append(column)
+    return proposed
+
+
+def unit_column(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series]) -> Name | None:
+    """Return the column that says whose records they are, if every record has one: a unit, or an id that repeats."""
+    units = [column.name for column in columns if column.role == "unit"]
+    units += [
+        c.name for c in columns if c.role == "identifier" and names_id(c.name) and c.distinct < len(series[c.name])
+    ]
+    missing = {column.name: column.missing for column in columns}  # in all records, where `series` is a sample
+    whole = (name for name in units if not missing[name])
+    return next((name for name in whole if not present_cells(series[name].cast(pl.String)).null_count()), None)
+
+
+def fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
+    """Return the least number of records, or of different units, that share a combination of values."""
+    if unit is None:
+        return int(sizes_of(columns).min())  # type: ignore[arg-type]
+    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate([*columns, unit])])
+    *values, last = frame.columns
+    units = frame.group_by(values).agg(pl.col(last).n_unique()) if values else frame.select(pl.col(last).n_unique())
+    return int(units[last].min())  # type: ignore[arg-type]

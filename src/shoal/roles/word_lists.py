@@ -1,0 +1,171 @@
+"""Words of column names and cells by which columns are recognised: those of words.toml and of a file of the user."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from shoal.core.errors import FileError, InputError
+from shoal.core.messages import parameter
+from shoal.core.types import Name
+from shoal.tables.identifiers import name_words
+
+__all__ = ["Topic", "WordLists", "read_words"]
+
+LISTS = ("names", "beside", "cells")
+FIELDS = {**dict.fromkeys(LISTS, str), "reason": str, "persons": bool}
+NOTHING = re.compile(r"(?!)")
+CONTEXT = 2  # columns of a topic that make ambiguous names, or the whole table, be of the topic
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Words of one meaning."""
+
+    names: re.Pattern[str]
+    beside: re.Pattern[str]  # ambiguous names: of the topic beside other columns of it
+    cells: re.Pattern[str]
+    reason: str = ""
+    persons: bool = False  # whether it is sensitive of persons only
+
+    def has(self, name: Name) -> bool:
+        """Return whether a column name holds a word of the topic."""
+        return self.names.search(name_words(name)) is not None
+
+
+@dataclass(frozen=True)
+class WordLists:
+    """All topics: the sensitive ones, and the others by name."""
+
+    sensitive: Mapping[str, Topic]
+    others: Mapping[str, Topic]
+
+    def has(self, topic: str, name: Name) -> bool:
+        """Return whether a column name holds a word of a topic that is not sensitive."""
+        return self.others[topic].has(name)
+
+    def of_firms(self, names: Iterable[Name]) -> bool:
+        """Return whether the columns describe firms and not persons."""
+        names = list(names)
+        return sum(self.has("firms", name) for name in names) >= CONTEXT and not any(
+            self.has("persons", name) for name in names
+        )
+
+    def sensitive_topics(self, names: Iterable[Name]) -> dict[Name, str]:
+        """Return why columns of a table are sensitive by their names.
+
+        Examples
+        --------
+        >>> read_words().sensitive_topics(["age", "Diagnose", "salary", "HospitalCounty"])
+        {'Diagnose': 'health or treatment', 'salary': 'income, wealth or debt'}
+        """
+        names = [name for name in names if not self.has("places", name)]
+        firms = self.of_firms(names)
+        reasons: dict[Name, str] = {}
+        for topic in self.sensitive.values():
+            if not (firms and topic.persons):
+                clear = [name for name in names if topic.has(name)]
+                ambiguous = names if len(clear) >= CONTEXT else ()
+                beside = [name for name in ambiguous if topic.beside.search(name_words(name))]
+                reasons = {**dict.fromkeys([*clear, *beside], topic.reason), **reasons}
+        return {name: reasons[name] for name in names if name in reasons}
+
+    def topic_of_cells(self, values: Iterable[str]) -> str | None:
+        """Return what at least half of some different texts, and two of them, speak of; None if nothing sensitive.
+
+        Examples
+        --------
+        >>> read_words().topic_of_cells(["catholic", "muslim", "none"])
+        'religion or belief'
+        """
+        texts = [name_words(value) for value in values]
+        for topic in self.sensitive.values():
+            if (hits := sum(topic.cells.fullmatch(text) is not None for text in texts)) >= 2 and 2 * hits >= len(texts):
+                return topic.reason
+        return None
+
+
+def read_words(path: str | os.PathLike[str] | None = None) -> WordLists:
+    """Return the words of shoal, and those of a file of the user if there is one."""
+    return _shoal_words() if path is None else _combined(_topics(_read(Path(path))))
+
+
+@cache
+def _shoal_words() -> WordLists:
+    return _combined({})
+
+
+def _combined(additions: Mapping[tuple[str, ...], Mapping[str, Any]]) -> WordLists:
+    """Return the words of shoal and some more."""
+    tables = _topics(tomllib.loads(files("shoal.roles").joinpath("words.toml").read_text(encoding="utf-8")))
+    for topic, lists in additions.items():
+        known_lists = tables.setdefault(topic, {})
+        for field, value in lists.items():
+            known_lists[field] = f"{known_lists.get(field, '')} {value}" if field in LISTS else value
+    topics = {
+        name: Topic(
+            _pattern(lists.get("names", "")),
+            _pattern(lists.get("beside", "")),
+            _cell_pattern(lists.get("cells", "")),
+            str(lists.get("reason", name[-1])),
+            bool(lists.get("persons", False)),
+        )
+        for name, lists in tables.items()
+    }
+    return WordLists(
+        {name[-1]: topic for name, topic in topics.items() if name[0] == "confidential"},
+        {name[-1]: topic for name, topic in topics.items() if name[0] != "confidential"},
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a file of the user; refuse one that is not of the form of words.toml."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"Word list {path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"Word list {path} is not TOML: {error}.") from None
+    return content
+
+
+def _topics(content: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the lists of each topic; refuse what no word list has."""
+    sensitive = content.get("confidential", {})
+    sections: dict[tuple[str, ...], Any] = {(name,): lists for name, lists in content.items() if name != "confidential"}
+    sections |= (
+        {("confidential", name): lists for name, lists in sensitive.items()}
+        if isinstance(sensitive, Mapping)
+        else {("confidential",): sensitive}
+    )
+    for name, lists in sections.items():
+        fields = lists.items() if isinstance(lists, Mapping) else [("", lists)]
+        wrong = [field for field, value in fields if type(value) is not FIELDS.get(field)]
+        if wrong:
+            raise InputError(
+                f"{parameter('words')} has {'.'.join(filter(None, (*name, wrong[0])))!r}, which no word list has. A "
+                f"topic has names, beside, cells and reason, which are text, and persons, which is true or false."
+            )
+    return sections
+
+
+def _pattern(words: str) -> re.Pattern[str]:
+    """Compile words of names between blanks: * stands for any letters, = before a word for the whole name."""
+    patterns = []
+    for word in words.split():
+        text = re.escape(word.removeprefix("=")).replace(r"\*", "[^_]*")
+        patterns.append(rf"^{text}$" if word.startswith("=") else rf"(?:^|_){text}\d*(?:_|$)")
+    return re.compile("|".join(patterns)) if patterns else NOTHING
+
+
+def _cell_pattern(words: str) -> re.Pattern[str]:
+    """Compile whole cells between blanks, in which * stands for any signs."""
+    patterns = [re.escape(word).replace(r"\*", ".*") for word in words.split()]
+    return re.compile("|".join(patterns)) if patterns else NOTHING
