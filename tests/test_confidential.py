@@ -345,7 +345,7 @@ def test_closeness_comes_with_a_lower_bound(tmp_path):
         {"weights": "weight"},
         {"columns": ["age", "gaps"], "missing": "group"},
         {"columns": ["age", "gaps"], "missing": "drop", "max_left_out": 1},
-        {"columns": ["age", "gaps"], "missing": "group", "by": "region", "small": "merge", "k": 30},
+        {"columns": ["age", "gaps"], "missing": "group", "by": "region", "small": "merge", "k": 30, "max_left_out": 1},
         {"columns": ["age", "pay", "region"]},
         {"columns": ["age", "ill"], "aggregate": "medoid"},
         {"importance": {"pay": 4.0}},

@@ -20,6 +20,7 @@ dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not 
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
 
 COLUMNS = ["a", "b", "c"]
+UNCHANGED = {"rest": "keep", "keep": ["record"], "decimals": "all"}  # what is not masked shows the order of records
 pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
 
 
@@ -49,8 +50,8 @@ def table():
 
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_row_by_row_the_same_as_in_memory(client, table, partitions):
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
-    release = shoal.mask(dd.from_pandas(table, npartitions=partitions), 3, columns=COLUMNS, block=200)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED)
+    release = shoal.mask(dd.from_pandas(table, npartitions=partitions), 3, columns=COLUMNS, block=200, **UNCHANGED)
     pd.testing.assert_frame_equal(release.data.compute(), expected.data, check_exact=True, check_dtype=False)
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.size_histogram == expected.size_histogram
@@ -61,10 +62,10 @@ def test_row_by_row_the_same_as_in_memory(client, table, partitions):
 def test_strata_and_missing_values(client, table):
     table = table.copy()
     table.loc[table.index % 7 == 0, "b"] = np.nan
-    for keywords in ({"by": ["region"], "missing": "group"}, {"missing": "drop"}):
-        expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **keywords).data
+    for keywords in ({"by": ["region"], "missing": "group"}, {"missing": "drop", "max_left_out": 0.2}):
+        expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED, **keywords).data
         found = shoal.mask(
-            dd.from_pandas(table, npartitions=3), 3, columns=COLUMNS, block=200, **keywords
+            dd.from_pandas(table, npartitions=3), 3, columns=COLUMNS, block=200, **UNCHANGED, **keywords
         ).data.compute()
         pd.testing.assert_frame_equal(
             found.reset_index(drop=True), expected.reset_index(drop=True), check_exact=True, check_dtype=False
@@ -78,7 +79,7 @@ def test_a_new_worker_has_pandas_before_it_runs_a_task():
 
 
 def test_a_killed_worker_changes_nothing(client, table):
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED).data
     pids = list(client.run(os.getpid).values())
 
     def kill():
@@ -87,7 +88,7 @@ def test_a_killed_worker_changes_nothing(client, table):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = shoal.mask(dd.from_pandas(table, npartitions=5), 3, columns=COLUMNS, block=200).data.compute()
+    found = shoal.mask(dd.from_pandas(table, npartitions=5), 3, columns=COLUMNS, block=200, **UNCHANGED).data.compute()
     killer.join()
     pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
 
@@ -112,12 +113,14 @@ def test_a_worker_killed_in_the_middle_of_a_shuffle_changes_nothing(client, tabl
     from shoal.engines import cluster
 
     monkeypatch.setattr(cluster, "RECORDS", 900)  # several targets
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED).data
     client.wait_for_workers(2, timeout=120)
     killer = Killer(prefix, tasks, client.run(os.getpid))
     client.cluster.scheduler.add_plugin(killer, name="killer")
     try:
-        found = shoal.mask(dd.from_pandas(table, npartitions=5), 3, columns=COLUMNS, block=200).data.compute()
+        found = shoal.mask(
+            dd.from_pandas(table, npartitions=5), 3, columns=COLUMNS, block=200, **UNCHANGED
+        ).data.compute()
     finally:
         client.cluster.scheduler.remove_plugin("killer")
     assert killer.killed is not None
@@ -132,7 +135,7 @@ def test_nothing_is_released_unverified(client, table, monkeypatch):
 
     monkeypatch.setattr(cluster, "release_part", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
-        shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200)
+        shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200, **UNCHANGED)
 
 
 def test_refusals(client, table):
@@ -141,15 +144,18 @@ def test_refusals(client, table):
         shoal.mask(data, 3, columns=["z"])
     with pytest.raises(InputError, match="'block' must be at least 2k"):
         shoal.mask(data, 3, columns=COLUMNS, block=5)
+    with pytest.raises(InputError, match="Columns region, record have no role"):
+        shoal.mask(data, 3, columns=COLUMNS, rest="error")
     with pytest.raises(InputError, match="those of 'region' have no order"):
         shoal.mask(data, 3, columns=["region"], method="univariate")
 
 
 def test_files_on_a_cluster_by_its_address(client, table, tmp_path):
     table.to_parquet(tmp_path / "in.parquet", row_group_size=900)
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED)
     command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
-    more = ["--block", "200", "--engine", "dask", "--scheduler", client.scheduler.address, "-o", "out.parquet"]
+    more = ["--rest", "keep", "--keep", "record", "--decimals", "all"]
+    more += ["--block", "200", "--engine", "dask", "--scheduler", client.scheduler.address, "-o", "out.parquet"]
     done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(
@@ -167,6 +173,7 @@ def test_csv_files_on_dask(client, tmp_path, thousands, before):
             tmp_path / "in.csv",
             3,
             columns=["a"],
+            keep=["id"],
             block=100,
             engine=engine,
             output=tmp_path / f"{engine}.parquet",
@@ -179,7 +186,7 @@ def test_csv_files_on_dask(client, tmp_path, thousands, before):
 
 
 def test_a_report_says_what_is_known_of_a_table_on_a_cluster(client, table, tmp_path):
-    release = shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200)
+    release = shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200, **UNCHANGED)
     page = release.report(tmp_path / "r.html").read_text()
     assert release.verified in page
     assert "stored and read again" not in page

@@ -62,7 +62,8 @@ def table():
 
 def masked(path, out, **keywords):
     """Mask from file to file in small parts."""
-    return shoal.mask(path, 3, **{"columns": COLUMNS, "block": 200, "engine": "local", "output": out, **keywords})
+    asked = {"columns": COLUMNS, "block": 200, "engine": "local", "output": out, **UNCHANGED}
+    return shoal.mask(path, 3, **{**asked, **keywords})
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +85,7 @@ def kind(request, monkeypatch):
 def test_row_by_row_the_same_as_in_memory(table, tmp_path, processes, groups):
     table.write_parquet(tmp_path / "in.parquet", row_group_size=groups)
     expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED)
-    release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=processes, **UNCHANGED)
+    release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=processes)
     assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.column_loss == pytest.approx(expected.column_loss, rel=1e-12)
@@ -109,7 +110,7 @@ def test_a_folder_and_a_glob_are_one_table(table, tmp_path):
         part.write_parquet(folder / f"part{i}.parquet")
     expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED).data
     for name, data in (("folder", folder), ("glob", folder / "part*.parquet")):
-        masked(data, tmp_path / f"{name}.parquet", **UNCHANGED)
+        masked(data, tmp_path / f"{name}.parquet")
         assert_frame_equal(pl.read_parquet(tmp_path / f"{name}.parquet"), expected, check_exact=True)
 
 
@@ -140,7 +141,9 @@ def test_types_are_kept(tmp_path):
     table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     for integers in ("float", "round"):
         expected = shoal.mask(table, 3, columns=COLUMNS, block=200, integers=integers)
-        release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", integers=integers)
+        release = masked(
+            tmp_path / "in.parquet", tmp_path / "out.parquet", keep=None, decimals="fit", integers=integers
+        )
         assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
         assert release.notes == expected.notes
 
@@ -205,7 +208,7 @@ def test_a_killed_worker_is_replaced(table, tmp_path, monkeypatch):
     pids["stop"] = True
     killer.join()
     assert pids["killed"]
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **UNCHANGED)
     assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
 
 
@@ -343,7 +346,7 @@ def test_workers_import_what_a_table_needs(table, tmp_path, monkeypatch, asked, 
     every_third = pl.int_range(pl.len()) % 3 == 0 if "missing" in asked else pl.lit(value=False)
     numbers = [pl.col("a", "b"), pl.when(~every_third).then(pl.col("c").round().cast(pl.Int32))]
     table.select(*numbers, *([asked["by"]] if "by" in asked else [])).write_parquet(tmp_path / "in.parquet")
-    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=1, **asked)
+    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=1, keep=None, **asked)
     assert found == [loaded]
 
 
@@ -404,7 +407,9 @@ def test_labels_are_those_of_memory_but_for_their_numbers(table, tmp_path, missi
     table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     labels = tmp_path / f"labels.{ending}"
     asked = {"missing": missing, "max_left_out": 0.15}
-    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **asked, labels=tmp_path / "memory.parquet")
+    expected = shoal.mask(
+        table, 3, columns=COLUMNS, block=200, **UNCHANGED, **asked, labels=tmp_path / "memory.parquet"
+    )
     masked(tmp_path / "in.parquet", tmp_path / "out.parquet", **asked, labels=labels)
     found = pl.read_csv(labels) if ending == "csv" else pl.read_parquet(labels)
     written = pl.read_parquet(tmp_path / "memory.parquet")

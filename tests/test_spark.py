@@ -36,7 +36,8 @@ MASTER = "local-cluster[2,1,1024]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
 PARTS = (10, 100, 1000) if "SHOAL_ENGINES" in os.environ else (3, 12)  # a thousand take minutes
-ASKED = {"k": 3, "columns": COLUMNS, "block": 200}
+# What is not masked stays, and shows the order of records.
+ASKED = {"k": 3, "columns": COLUMNS, "block": 200, "rest": "keep", "keep": ["record"], "decimals": "all"}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ def assert_same(release, expected, found=None):
         assert left.to_list() == right.to_list(), name
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.size_histogram == expected.size_histogram
-    for attribute in FIGURES:
+    for attribute in (*FIGURES, "dropped", "left_out", "blanked"):
         assert getattr(release, attribute) == getattr(expected, attribute), attribute
 
 
@@ -158,6 +159,7 @@ def test_row_by_row_the_same_as_in_memory(spark, table):
 def test_columns_are_found_by_their_exact_names(spark, table):
     names = ["^.*$", "*", "^r.*$", "region", "a.b"]
     asked = {"k": 3, "columns": names[:2], "by": ["region"], "identifiers": ["^r.*$"], "block": 200}
+    asked |= {"rest": "keep", "keep": ["a.b"]}
     renamed = table.rename_columns(names)
     release = shoal.mask(in_parts(spark, renamed, 3), **asked)
     assert release.data.columns == ["^.*$", "*", "region", "a.b"]
@@ -167,7 +169,11 @@ def test_columns_are_found_by_their_exact_names(spark, table):
 def test_a_text_in_two_unicode_forms_is_one(spark, table):
     names = pa.array(["Jos\u00e9", "Jose\u0301", "Ann", "Ulm"] * 300)
     table = table.append_column("name", names)
-    roles = ({"by": "name"}, {"columns": ["a", "name"], "kinds": {"name": "nominal"}}, {"unit": "name", "k": 2})
+    roles = (
+        {"by": "name"},
+        {"columns": ["a", "name"], "kinds": {"name": "nominal"}},
+        {"unit": "name", "k": 2, "keep": ["record", "name"]},
+    )
     for asked in ({**ASKED, **role, "block": 1300} for role in roles):
         release = shoal.mask(in_parts(spark, table, 3), **asked)
         assert_same(release, shoal.mask(table, **asked))
@@ -199,13 +205,15 @@ def many(table):
 @pytest.mark.parametrize(
     "asked",
     [
-        {"columns": ["a", "b"], "missing": "drop", "by": "region", "weights": "weight", "identifiers": "name"},
-        {"columns": ["a", "few", "region"], "zeros": ["a", "few"], "small": "suppress"},
-        {"columns": ["a", "b"], "confidential": "region", "diversity": 2, "unit": "count", "block": 160},
+        {"columns": ["a", "b"], "missing": "drop", "max_left_out": "30%", "by": "region", "weights": "weight",
+         "identifiers": "name", "rest": "keep"},
+        {"columns": ["a", "few", "region"], "zeros": ["a", "few"], "small": "suppress", "max_left_out": 1},
+        {"columns": ["a", "b"], "confidential": "region", "diversity": 2, "unit": "count", "keep": "count",
+         "block": 160},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "totals", "by": "region"},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_policies_are_the_same(spark, many, asked):
     asked = {"k": 3, "block": 40, "missing": "group", **asked}
     assert_same(shoal.mask(in_parts(spark, many, 4), **asked), shoal.mask(many, **asked))
@@ -216,6 +224,10 @@ def test_policies_are_the_same(spark, many, asked):
     [
         {"k": 200},
         {"missing": "error"},
+        {"missing": "drop"},
+        {"rest": "error"},
+        {"rest": "keep"},
+        {"columns": None, "rest": "keep"},
         {"columns": ["aa"]},
         {"columns": ["count", "few", "both"], "sums": "count = both + few"},
     ],
@@ -256,6 +268,7 @@ def test_every_type_of_column(spark):
         )
     ).coalesce(1)
     asked = {"k": 3, "columns": ["tiny", "price", "sure", "day", "at", "a.b"], "block": 100, "missing": "group"}
+    asked |= {"rest": "keep", "keep": ["nested", "bytes"]}
     release = shoal.mask(given, **asked)
     assert_same(release, shoal.mask(given.toArrow(), **asked))
     assert release.data.schema["nested"].dataType == given.schema["nested"].dataType
@@ -349,7 +362,7 @@ def test_executors_write_a_data_set_in_the_order_of_the_input(spark, table, tmp_
     target, labels = tmp_path / "out.parquet", tmp_path / "labels.parquet"
     target.mkdir()
     (target / "old").touch()
-    asked = {**ASKED, "missing": "drop"}
+    asked = {**ASKED, "missing": "drop", "max_left_out": 0.2}
     holed = [None if i % 9 == 0 else x for i, x in enumerate(table["a"].to_pylist())]
     table = table.set_column(0, "a", pa.array(holed))
     expected = shoal.mask(table, **asked)
@@ -371,7 +384,8 @@ def test_executors_write_a_data_set_in_the_order_of_the_input(spark, table, tmp_
 def test_the_command_line_starts_and_ends_a_session(table, tmp_path):
     pl.from_arrow(table).write_parquet(tmp_path / "in.parquet")
     command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
-    more = ["--block", "200", "--engine", "spark", "--master", "local[1]", "-o", "out.parquet"]
+    more = ["--rest", "keep", "--keep", "record", "--decimals", "all"]
+    more += ["--block", "200", "--engine", "spark", "--master", "local[1]", "-o", "out.parquet"]
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": QUICK}
     done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr

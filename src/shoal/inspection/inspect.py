@@ -175,9 +175,7 @@ def _open(data: Any, csv: Mapping[str, str | None]) -> tuple[Table, Mapping[str,
 def _command(parameters: Mapping[str, Any], data: Any) -> str:
     """Return the command that masks a file, or the call that masks a table."""
     if not isinstance(data, (str, os.PathLike)):
-        return as_call(
-            {**parameters, "missing": None if parameters["missing"] == "error" else parameters["missing"]}, None
-        )
+        return as_call(parameters, None)
     source = Path(data)
     ending = source.suffix if source.suffix.lower() in writable_endings() else ".csv"
     return as_command(parameters, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))

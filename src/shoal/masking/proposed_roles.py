@@ -62,6 +62,8 @@ def decide_roles(table: Table, request: MaskRequest) -> Decision:
     if not parameters["columns"]:
         reasons = clauses([f"{name} ({column.role}: {column.reason})" for name, column in roles.items()])
         raise InputError(f"No column can be masked: {reasons}. Name the columns to mask in {parameter('columns')}.")
+    if request.small == "merge":
+        parameters["small"] = proposal.parameters["small"]
     for name in ("kinds", "missing_codes"):
         parameters[name] = {**(parameters[name] or {}), **(getattr(request, name) or {})} or None
     if request.weight_vector is not None:

@@ -16,7 +16,7 @@ from shoal.roles.code_trees import prefix_hierarchy
 from shoal.roles.column_proposal import ZEROS, ProposedColumn, share_of_zeros
 from shoal.roles.evidence import Evidence
 from shoal.roles.related_columns import fewest, unit_column
-from shoal.tables.columns import Name
+from shoal.tables.columns import Name, is_coded
 from shoal.tables.number_text import mostly_numbers
 
 __all__ = ["find_dates", "mask_parameters", "maskable_columns", "why_dropped"]
@@ -36,6 +36,9 @@ def mask_parameters(
     masked, strata = [name for name in maskable if name in named.get("key", [])], named.get("stratum", [])
     unit, weights = unit_column(columns, series), next(iter(named.get("weight", [])), None)
     units = None if unit is None else series[unit]
+    # Where k counts units, rare patterns of missing values are joined as a whole, which costs more than their records.
+    absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
+    rare = units is not None and fewest([*(series[name] for name in strata), *absent], units) < k
     together = [entry.load().recognise_together({name: cells[name] for name in masked}) for entry in KINDS.values()]
     kinds = dict.fromkeys(coded, "nominal") | {name: kind.plain() for name, kind in dates.items()}
     kinds |= {name: kind.plain() for kind_of in together for name, kind in kind_of.items()}
@@ -49,6 +52,7 @@ def mask_parameters(
         "unit": unit,
         "confidential": named.get("confidential"),
         "weights": weights,
+        "small": "suppress" if rare else "merge",
         "zeros": _kept_zeros(zeros, apart, units, k) or None,
         "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
         "identifiers": [column.name for column in columns if _is_dropped(column, masked, weights)] or None,

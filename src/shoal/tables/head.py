@@ -35,8 +35,17 @@ def head_table(data: Any, rows: int, **csv: str | None) -> Table:
     if is_dask(data):
         return open_table(data.head(rows, npartitions=-1))
     if is_spark(data):
-        return open_table(data.limit(rows).toArrow())
+        return open_table(_head_of_spark(data, rows))
     return _head_of_files(data, rows, **csv)
+
+
+def _head_of_spark(data: Any, rows: int) -> Any:
+    """Return rows of a Spark DataFrame in their order, which a limit alone does not keep."""
+    from pyspark.sql import functions
+
+    place = functions.monotonically_increasing_id().alias("shoal place")
+    table = data.select("*", place).limit(rows).sort("shoal place").toArrow()
+    return table.select(range(len(data.columns)))
 
 
 def _head_of_files(data: str | os.PathLike[str], rows: int, **csv: str | None) -> Table:
