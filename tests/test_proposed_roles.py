@@ -26,7 +26,7 @@ def people():
         {
             "last_name": [f"Miller {i}" for i in range(n)],
             "age": rng.integers(20, 80, n),
-            "income": rng.normal(3000, 500, n).round(),
+            "visits": rng.normal(3000, 500, n).round(),
             "job": rng.choice(["cook", "nurse", "clerk"], n),
             "region": rng.choice(["north", "south"], n),
             "religion": rng.choice(["a", "b", "none of them"], n),
@@ -45,7 +45,7 @@ def roles_of(release):
 def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
     release = shoal.mask(people, 3)
     assert roles_of(release) == {
-        "columns": ["age", "income", "job"],
+        "columns": ["age", "visits", "job"],
         "by": ["region"],
         "confidential": ["religion"],
         "weights": "survey_weight",
@@ -57,10 +57,10 @@ def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
         "last_name": "the name says that it is a name",
         "constant": "the same value in all records",
     }
-    assert release.data.columns == ["age", "income", "job", "region", "religion", "survey_weight"]
+    assert release.data.columns == ["age", "visits", "job", "region", "religion", "survey_weight"]
     assert release.notes[0] == PROPOSED
     assert PROPOSED in str(release)
-    assert release.data.group_by("age", "income", "job", "region").len()["len"].min() >= 3
+    assert release.data.group_by("age", "visits", "job", "region").len()["len"].min() >= 3
     named = shoal.mask(people, 3, **{name: value for name, value in roles_of(release).items() if value})
     assert named.data.equals(release.data)
     assert PROPOSED not in named.notes
@@ -69,24 +69,24 @@ def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
 @pytest.mark.parametrize(
     ("named", "expected"),
     [
-        ({"by": "job"}, {"by": ["job"], "columns": ["age", "income", "region"]}),
-        ({"by": ["job", "region"]}, {"by": ["job", "region"], "columns": ["age", "income"]}),
-        ({"confidential": "job"}, {"confidential": ["job"], "columns": ["age", "income"],
+        ({"by": "job"}, {"by": ["job"], "columns": ["age", "visits", "region"]}),
+        ({"by": ["job", "region"]}, {"by": ["job", "region"], "columns": ["age", "visits"]}),
+        ({"confidential": "job"}, {"confidential": ["job"], "columns": ["age", "visits"],
                                    "identifiers": ["last_name", "religion", "constant"]}),
-        ({"weights": "income"}, {"weights": "income", "columns": ["age", "job"],
+        ({"weights": "visits"}, {"weights": "visits", "columns": ["age", "job"],
                                  "identifiers": ["last_name", "survey_weight", "constant"]}),
         ({"keep": "religion"}, {"keep": ["religion"], "confidential": None}),
         ({"keep": ["last_name"]}, {"keep": ["last_name"], "identifiers": ["constant"]}),
-        ({"keep": "age"}, {"keep": ["age"], "columns": ["income", "job"]}),
-        ({"identifiers": "age"}, {"columns": ["income", "job"], "identifiers": ["last_name", "age", "constant"]}),
+        ({"keep": "age"}, {"keep": ["age"], "columns": ["visits", "job"]}),
+        ({"identifiers": "age"}, {"columns": ["visits", "job"], "identifiers": ["last_name", "age", "constant"]}),
         ({"identifiers": ["region", "religion"]}, {"by": None, "confidential": None,
                                                     "identifiers": ["last_name", "region", "religion", "constant"]}),
         ({"unit": "last_name"}, {"unit": "last_name", "identifiers": ["constant"]}),
         ({"kinds": {"religion": "nominal"}, "confidential": "job"},
-         {"columns": ["age", "income", "religion"], "confidential": ["job"], "identifiers": ["last_name", "constant"]}),
+         {"columns": ["age", "visits", "religion"], "confidential": ["job"], "identifiers": ["last_name", "constant"]}),
         ({"importance": {"survey_weight": 2.0}},
-         {"weights": None, "columns": ["age", "income", "job", "survey_weight"]}),
-        ({"zeros": "survey_weight"}, {"weights": None, "columns": ["age", "income", "job", "survey_weight"]}),
+         {"weights": None, "columns": ["age", "visits", "job", "survey_weight"]}),
+        ({"zeros": "survey_weight"}, {"weights": None, "columns": ["age", "visits", "job", "survey_weight"]}),
     ],
 )  # fmt: skip
 def test_what_the_user_names_overrides_what_is_proposed(people, named, expected):
@@ -98,16 +98,16 @@ def test_what_the_user_names_overrides_what_is_proposed(people, named, expected)
 
 
 def test_kinds_and_codes_of_the_user_are_used(people):
-    table = people.with_columns(income=pl.when(pl.int_range(200) % 10 == 0).then(-8).otherwise("income"))
+    table = people.with_columns(visits=pl.when(pl.int_range(200) % 10 == 0).then(-8).otherwise("visits"))
     kinds = {"age": shoal.Nominal(), "job": shoal.Ordinal(["cook", "clerk", "nurse"])}
-    release = shoal.mask(table, 3, kinds=kinds, missing_codes={"income": [-8]}, max_left_out=1, method="mdav")
+    release = shoal.mask(table, 3, kinds=kinds, missing_codes={"visits": [-8]}, max_left_out=1, method="mdav")
     assert release.kinds["age"].startswith("nominal")
     assert release.kinds["job"].startswith("ordinal")
-    assert release.parameters["missing_codes"]["income"] == [-8]
-    codes = release.data.filter(table["income"] == -8)["income"]
+    assert release.parameters["missing_codes"]["visits"] == [-8]
+    codes = release.data.filter(table["visits"] == -8)["visits"]
     assert len(codes) == 20
-    assert set(codes) == {-8}  # the code stays: it is not averaged with incomes
-    assert release.data.filter(table["income"] != -8)["income"].min() > 1000
+    assert set(codes) == {-8}  # the code stays: it is not averaged with visitss
+    assert release.data.filter(table["visits"] != -8)["visits"].min() > 1000
 
 
 def test_a_vector_of_weights_takes_the_place_of_a_proposed_column(people):
@@ -199,7 +199,7 @@ def test_an_odd_cell_in_a_column_of_numbers_is_refused_with_the_record(
     people, tmp_path, engine, cell, record, remedy, various
 ):
     """Such a column is masked neither as categories nor left out as an identifier whose values all differ."""
-    pay = [str(1000 + 7 * i if various else 1000 + i % 30) for i in range(200)]
+    pay = [str(1000 + 7 * i if various else 1000.5 + i % 30) for i in range(200)]
     pay[149] = cell
     people.with_columns(pay=pl.Series(pay)).write_csv(tmp_path / "in.csv")
     asked = {"engine": engine, "output": tmp_path / "out.csv", "method": "mdav"}
@@ -209,10 +209,10 @@ def test_an_odd_cell_in_a_column_of_numbers_is_refused_with_the_record(
     assert remedy in str(refused.value)
     assert not (tmp_path / "out.csv").exists()
     for ways, columns in (
-        ({"missing_codes": {"pay": [cell]}}, ["age", "income", "job", "pay"]),
-        ({"kinds": {"pay": shoal.Nominal()}}, ["age", "income", "job", "pay"]),
-        ({"identifiers": ["pay"]}, ["age", "income", "job"]),
-        ({"keep": ["pay"]}, ["age", "income", "job"]),
+        ({"missing_codes": {"pay": [cell]}}, ["age", "visits", "job", "pay"]),
+        ({"kinds": {"pay": shoal.Nominal()}}, ["age", "visits", "job", "pay"]),
+        ({"identifiers": ["pay"]}, ["age", "visits", "job"]),
+        ({"keep": ["pay"]}, ["age", "visits", "job"]),
     ):
         release = shoal.mask(tmp_path / "in.csv", 3, **asked, **ways)
         assert release.columns == columns
@@ -276,7 +276,7 @@ def tables(draw):
 @given(
     named=tables(),
     secret=st.lists(st.integers(10**12, 10**15), min_size=40, max_size=40, unique=True),
-    secret_name=st.sampled_from(["income", "phone", "remark", "surname", "q7", "diagnosis code", "persnr"]),
+    secret_name=st.sampled_from(["visits", "phone", "remark", "surname", "q7", "diagnosis code", "persnr"]),
     as_text=st.booleans(),
     ending=st.sampled_from([".csv", ".parquet", ".xlsx", ".dta"]),
     given_as=st.sampled_from(["polars", "pandas", "file"]),

@@ -61,12 +61,12 @@ def test_every_column_has_a_role_in_the_parameters_and_none_stays_raw(table):
     frame = table.frame()
     proposal = propose(open_table(frame), 3)
     parameters = proposal.parameters
-    lists = [parameters[name] or [] for name in ("columns", "by", "confidential", "identifiers", "keep")]
+    lists = [parameters[name] or [] for name in ("columns", "by", "confidential", "identifiers")]
     named = [name for names in lists for name in names] + [parameters["weights"]] * (parameters["weights"] is not None)
     assert sorted(named) == sorted(frame.columns)
     assert list(proposal.dropped) == (parameters["identifiers"] or [])
     assert all(proposal.dropped.values())
-    assert all(frame[name].n_unique() == 1 for name in parameters["keep"] or [])
+    assert "keep" not in parameters
     assert parameters["unit"] is None or parameters["unit"] in parameters["identifiers"]
 
 
@@ -340,5 +340,5 @@ def check_nobody_is_singled_out(found, released):
     request = found.asked
     hidden = {*(request["confidential"] or []), request["weights"]}
     known = [name for name in released.columns if name not in hidden]
-    assert set(known) == {*request["columns"], *(request["by"] or []), *(request["keep"] or [])}
+    assert set(known) == {*request["columns"], *(request["by"] or [])}
     assert released.group_by(known).len()["len"].min() >= request["k"]

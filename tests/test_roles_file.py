@@ -253,7 +253,10 @@ def test_names_of_every_sign_are_written_and_read(tmp_path):
     )
 )  # fmt: skip
 def test_what_is_written_is_read(tmp_path_factory, drawn):
-    roles = {name: ColumnRole(role, kind, tuple(codes), reason) for name, (role, codes, kind, reason) in drawn.items()}
+    roles = {
+        name: ColumnRole(role, kind, tuple(codes) if role == "key" else (), reason)
+        for name, (role, codes, kind, reason) in drawn.items()
+    }
     path = tmp_path_factory.getbasetemp() / "drawn.toml"
     write_roles(roles, path, "a table")
     read = read_roles(path)
@@ -407,3 +410,14 @@ def test_reading_leaves_the_mapping_as_it_is():
     assert read_roles(roles)["a"] == ColumnRole("key", None, (-9,))
     assert roles == {"a": {"role": "key", "missing": -9}}
     assert read_roles({"a": ColumnRole("keep")}) == {"a": ColumnRole("keep")}
+
+
+def test_codes_of_columns_that_are_not_masked_are_refused():
+    with pytest.raises(shoal.InputError, match="missing codes for column 'job', whose role is 'sensitive'"):
+        read_roles({"age": "key", "job": {"role": "sensitive", "missing": ["?"]}})
+
+
+def test_an_unknown_key_is_refused_by_name_before_the_file_is_read(tmp_path):
+    pl.DataFrame({"age": range(30)}).write_csv(tmp_path / "in.csv")
+    with pytest.raises(shoal.InputError, match="'roles' has column 'agee', which the table does not have"):
+        shoal.mask(tmp_path / "in.csv", 3, roles={"agee": "key"})

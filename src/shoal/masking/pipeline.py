@@ -50,6 +50,7 @@ from shoal.masking.summary import summarise
 from shoal.masking.verification import recount
 from shoal.masking.warm_up import warm_up
 from shoal.roles.column_roles import ColumnRole
+from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Name
 from shoal.tables.files import (
     check_data_set,
@@ -63,7 +64,7 @@ from shoal.tables.files import (
     stored_bytes,
 )
 from shoal.tables.formulas import escape_header
-from shoal.tables.head import head_table
+from shoal.tables.head import column_names, head_table
 from shoal.tables.outputs import moved_together, written_path
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
     request = expand_patterns(request, data)
+    if request.roles is not None:
+        check_columns(read_roles(request.roles), column_names(data, **request.csv))
     if spark or request.engine == "spark":
         from shoal.engines.spark import open_spark
 

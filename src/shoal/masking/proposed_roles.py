@@ -62,6 +62,8 @@ def decide_roles(table: Table, request: MaskRequest) -> Decision:
     if not parameters["columns"]:
         reasons = clauses([f"{name} ({column.role}: {column.reason})" for name, column in roles.items()])
         raise InputError(f"No column can be masked: {reasons}. Name the columns to mask in {parameter('columns')}.")
+    if request.by is not None:
+        parameters["by"] = request.by  # its order decides which small strata are joined
     if request.small == "merge":
         parameters["small"] = proposal.parameters["small"]
     for name in ("kinds", "missing_codes"):

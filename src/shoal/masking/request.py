@@ -86,8 +86,8 @@ class MaskRequest(metaclass=_RequestType):
     )  # fmt: skip
     columns: Sequence[Name] | Name | None = described(
         None,
-        f"""The columns to mask; if not given, all numeric columns except those in {parameter("by")} and
-        {parameter("weights")}.""",
+        f"""The columns to mask. Other columns are left out ({parameter("rest")}). By default every column gets the role
+        that ``shoal inspect`` proposes.""",
         "-c",
         "--column",
         panel=ESSENTIALS,

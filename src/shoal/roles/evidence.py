@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -14,7 +14,7 @@ from shoal.tables.columns import Name
 from shoal.tables.table import Table
 from shoal.tables.table_view import View
 
-__all__ = ["Evidence", "find_text_codes", "gather"]
+__all__ = ["Evidence", "find_text_codes", "gather", "with_codes"]
 
 MOST_READ = 200  # different texts that are read for what they suggest
 
@@ -40,12 +40,18 @@ def find_text_codes(table: Table) -> dict[Name, dict[int | str, int]]:
     }
 
 
+def with_codes(table: Table, codes: Mapping[Name, Iterable[int | str]]) -> Table:
+    """Return a table with more codes for missing, next to those that it has."""
+    names = {*table.codes, *codes}
+    return table.coded({name: [*table.codes.get(name, ()), *codes.get(name, ())] for name in names})
+
+
 def gather(view: View, text_codes: Mapping[Name, Mapping[int | str, int]], words: WordLists) -> Evidence:
     """Return the cells of all columns and their codes for missing."""
     series = view.columns()
     cells = Cells.of_columns(series)
     codes = {name: {**text_codes.get(name, {}), **missing_codes(present)} for name, present in cells.items()}
-    coded = view.table.coded({name: list(counts) for name, counts in codes.items() if counts})
+    coded = with_codes(view.table, {name: counts for name, counts in codes.items() if counts})
     by_name = {name: f"the name suggests {topic}" for name, topic in words.sensitive_topics(series).items()}
     by_cells = {name: reason for name, present in cells.items() if (reason := _sensitive_cells(name, present, words))}
     return Evidence(coded, series, cells, codes, words, by_cells | by_name)

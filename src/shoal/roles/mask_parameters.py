@@ -56,7 +56,6 @@ def mask_parameters(
         "zeros": _kept_zeros(zeros, apart, units, k) or None,
         "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
         "identifiers": [column.name for column in columns if _is_dropped(column, masked, weights)] or None,
-        "keep": [c.name for c in columns if c.role == "other" and not _is_dropped(c, masked, weights)] or None,
         "kinds": {name: kind for name, kind in kinds.items() if name in masked} or None,
     }
 
@@ -132,14 +131,13 @@ def _is_dropped(column: ProposedColumn, masked: Collection[Name], weights: Name 
         "stratum": True,
         "confidential": True,
         "weight": column.name == weights,
-        "other": not column.distinct or (column.distinct == 1 and not column.missing),  # not so in a sample only
     }
     return not released.get(column.role, False)
 
 
 def why_dropped(column: ProposedColumn, parameters: Mapping[str, Any]) -> str:
     """Return why a column is dropped that is no identifier, and what to do to keep it."""
-    if column.role in ("identifier", "derived"):
+    if column.role in ("identifier", "derived", "other"):
         return ""
     if column.role == "unit":
         unused = "some records have no unit; fill them in" if column.missing else "another unit is used"

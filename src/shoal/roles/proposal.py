@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from shoal.roles.column_proposal import ProposedColumn, propose_column, with_format
-from shoal.roles.evidence import find_text_codes, gather
+from shoal.roles.evidence import find_text_codes, gather, with_codes
 from shoal.roles.mask_parameters import find_dates, mask_parameters, maskable_columns, why_dropped
 from shoal.roles.recognition import is_of_person
 from shoal.roles.related_columns import with_panel_unit, with_some_key, with_strata, without_functions
@@ -73,8 +73,8 @@ def propose(table: Table, k: int, *, most: int | None = None, words: str | os.Pa
     sample = table if most is None or table.rows <= most else table.take(spread(table.rows, most))
     text_codes = find_text_codes(sample)
     text_words = {name: list(counts) for name, counts in text_codes.items() if counts}
-    view = View(table.coded(text_words))
-    seen = view if sample is table else View(sample.coded(text_words))
+    view = View(with_codes(table, text_words))
+    seen = view if sample is table else View(with_codes(sample, text_words))
     evidence = gather(seen, text_codes, read_words(words))
     persons = any(map(is_of_person, evidence.series))
     columns = [propose_column(name, evidence, persons=persons) for name in evidence.series]

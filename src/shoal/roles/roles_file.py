@@ -121,6 +121,11 @@ def _column(name: Name, entry: Any, folder: Path) -> ColumnRole:
     elif kind is not None:
         read_kind(name, kind)
     codes = tuple(missing) if isinstance(missing, (list, tuple)) else (missing,)
+    if codes and role != "key":
+        raise InputError(
+            f"{parameter('roles')} has missing codes for column {name!r}, whose role is {role!r}: only the codes of "
+            "masked columns count. Remove them."
+        )
     return ColumnRole(role, kind, codes)
 
 
