@@ -78,6 +78,11 @@ def one_template(template):
         yield
 
 
+def _bytes_stream():
+    """Return a stream of text whose bytes can be written too, as those of a terminal."""
+    return io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+
+
 def command(*arguments, cwd="."):
     """Run a command of shoal as ``python -m shoal`` does, but in this process, which has imported everything already.
 
@@ -88,7 +93,7 @@ def command(*arguments, cwd="."):
     argv = ["shoal", *map(str, arguments)]
     code, handlers = 0, {number: signal.getsignal(number) for number in SIGNALS}
     with (
-        chdir(cwd), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
+        chdir(cwd), redirect_stdout(_bytes_stream()) as out, redirect_stderr(io.StringIO()) as err,
         patch.object(sys, "argv", argv), patch.dict(os.environ, COLUMNS="200", NO_COLOR="1"),
         patch.object(sys, "unraisablehook", sys.unraisablehook),
         warnings.catch_warnings(),
@@ -102,4 +107,4 @@ def command(*arguments, cwd="."):
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-    return CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+    return CompletedProcess(argv, code, out.buffer.getvalue().decode(), err.getvalue())

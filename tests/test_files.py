@@ -1000,11 +1000,11 @@ def test_a_new_format_is_one_entry(tmp_path, monkeypatch):
     def write(table, path):
         table.native.write_ndjson(path)
 
-    lines = Format((".ndjson",), lambda path, **_: open_table(pl.read_ndjson(path)), write)
+    lines = Format((".lines",), lambda path, **_: open_table(pl.read_ndjson(path)), write)
     with pytest.raises(InputError, match="must end in one of"):
-        read_table(tmp_path / "in.ndjson")
-    monkeypatch.setitem(FORMATS, ".ndjson", lines)
-    pl.DataFrame({"v": [1.0, 2.0, 8.0, 9.0], "note": ["a", "b", None, "d"]}).write_ndjson(tmp_path / "in.ndjson")
-    release = shoal.mask(tmp_path / "in.ndjson", 2, columns=["v"], output=tmp_path / "out.ndjson", **UNCHANGED)
+        read_table(tmp_path / "in.lines")
+    monkeypatch.setitem(FORMATS, ".lines", lines)
+    pl.DataFrame({"v": [1.0, 2.0, 8.0, 9.0], "note": ["a", "b", None, "d"]}).write_ndjson(tmp_path / "in.lines")
+    release = shoal.mask(tmp_path / "in.lines", 2, columns=["v"], output=tmp_path / "out.lines", **UNCHANGED)
     assert release.verified
-    assert pl.read_ndjson(tmp_path / "out.ndjson").rows() == [(1.5, "a"), (1.5, "b"), (8.5, None), (8.5, "d")]
+    assert pl.read_ndjson(tmp_path / "out.lines").rows() == [(1.5, "a"), (1.5, "b"), (8.5, None), (8.5, "d")]

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
+from shoal.tables.files import write_file
+
 from .columns import some
 
 __all__ = ["DAMAGES", "FORMS", "draw_damaged", "run_damaged", "run_in_processes"]
@@ -28,7 +30,8 @@ SECONDS = 120  # for a case, kernels to compile included
 FORMS = [
     (".csv", "memory"), (".csv", "local"), (".parquet", "memory"), (".parquet", "local"), (".parquet", "dask"),
     (".feather", "memory"), (".arrow", "memory"), (".xlsx", "memory"), (".sav", "memory"), (".zsav", "memory"),
-    (".dta", "memory"), (".xpt", "memory"),
+    (".dta", "memory"), (".xpt", "memory"), (".csv.gz", "memory"), (".csv.zst", "memory"),
+    (".jsonl", "memory"),
 ]  # fmt: skip
 DEFECTS = ("died", "hung", "raw", "unclear", "left behind")
 
@@ -71,8 +74,8 @@ def _write(path, rng, *, views):
     days = pl.Series([18_000 + i for i in range(n)], dtype=pl.Int32).cast(pl.Date)
     table = pl.DataFrame({"x": rng.normal(size=n), "n": rng.integers(0, 99, n), "word": words, "day": days})
     ending = path.suffix
-    if ending == ".csv":
-        table.write_csv(path)
+    if ".csv" in path.suffixes or ending == ".jsonl":
+        write_file(table, path)
     elif ending == ".xlsx":
         table.write_excel(path)
     elif ending in (".parquet", ".feather", ".arrow"):
@@ -113,7 +116,7 @@ def run_damaged(number):
         warnings.simplefilter("ignore")
         path, engine, how = draw_damaged(number, folder)
         output = path.with_name("out.parquet")
-        case = f"{path.suffix} {how} {engine}"
+        case = f"{path.name} {how} {engine}"
         asked = {} if engine == "memory" else {"engine": engine}
         asked |= {"processes": 1} if engine == "local" else {}
         try:

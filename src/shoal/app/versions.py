@@ -46,8 +46,9 @@ class Version:
 
     def masked_file(self, table: OpenedFile) -> Path:
         """Return the path of its masked table, in the format of the original where that can be written."""
-        ending = Path(table.name).suffix.lower()
-        return self.path(f"{Path(table.title).stem}-masked{'.csv' if ending in ('', '.sas7bdat') else ending}")
+        name = table.title.removesuffix(".gz").removesuffix(".zst")
+        ending = Path(name).suffix.lower()
+        return self.path(f"{Path(name).stem}-masked{'.csv' if ending in ('', '.sas7bdat') else ending}")
 
     @property
     def labels(self) -> Path:

@@ -116,6 +116,17 @@ class AssessRequest:
     )
     seed: int = shared(MaskRequest, "seed", help="Random seed of the samples that large tables are measured by.")
     thousands: str | None = shared(MaskRequest, "thousands")
+    skip_rows: int | None = shared(
+        MaskRequest, "skip_rows", help="Lines above the header of the original, such as titles, that are skipped."
+    )
+    no_header: bool | None = shared(
+        MaskRequest,
+        "no_header",
+        help="The first line of the original is a record: columns are called column_1, column_2, ….",
+    )
+    sheet: str | None = shared(
+        MaskRequest, "sheet", help="The sheet of the original, an Excel file; the first by default."
+    )
 
     def __post_init__(self) -> None:
         check_measures(as_names(self.measures))

@@ -71,11 +71,20 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
     return assess_request(original, masked, AssessRequest(**parameters))
 
 
+def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
+    """Read both tables; only the original may have lines above its header, or other sheets."""
+    written: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
+    layout: dict[str, Any] = {"skip_rows": request.skip_rows, "no_header": request.no_header}
+    if request.sheet is not None:
+        layout["sheet"] = request.sheet
+    return open_data(original, **layout, **written), open_data(masked, **written)
+
+
 def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:
     """Assess a masked table as a request says."""
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
-    before, after = (open_data(data, numbers=request.names, thousands=request.thousands) for data in (original, masked))
+    before, after = _read_tables(original, masked, request)
     original_rows = before.rows
     before = _paired_original(before, after, request.kept).coded(codes)
     left_out = original_rows - before.rows

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.streams import is_stream, read_stdin
 from shoal.cli.terminal import option, say, say_pair
 
 __all__ = ["inspect"]
@@ -27,6 +28,9 @@ def inspect(
     encoding: Annotated[str | None, option("encoding")] = None,
     decimal: Annotated[str | None, option("decimal")] = None,
     thousands: Annotated[str | None, option("thousands")] = None,
+    skip_rows: Annotated[int, option("skip_rows")] = 0,
+    no_header: Annotated[bool, option("no_header")] = False,
+    sheet: Annotated[str | None, option("sheet")] = None,
 ) -> None:
     """Look at a table before it is masked: the role and the kind of each column, why, and the command that follows.
 
@@ -37,8 +41,18 @@ def inspect(
     from shoal.inspection.inspect import inspect as inspect_table
     from shoal.tables.files import check_target
 
+    data = read_stdin() if is_stream(source) else source
     inspection = inspect_table(
-        source, k, words=words, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands
+        data,
+        k,
+        words=words,
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        skip_rows=skip_rows,
+        no_header=no_header,
+        sheet=sheet,
     )
     if roles is not None:
         check_target(roles, endings=(".toml",))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.streams import check_streams, is_stream, read_stdin, written_to_stdout
 from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
 from shoal.core.messages import without_passwords, worded_rows
@@ -35,7 +36,8 @@ def mask(
         Path | None,
         typer.Argument(
             metavar="IN",
-            help="Table to mask: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS; a folder or glob of files.",
+            help="Table to mask: CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS; a folder or glob of files; "
+            "- for CSV from standard input.",
         ),
     ] = None,
     option: Annotated[
@@ -83,11 +85,14 @@ def mask(
 
     Example: shoal mask firms.csv -k 5 -c sales -c wages -m search --time 60 --bound -o least.csv
 
+    Example: zcat people.csv.gz | shoal mask - -k 5 -o - | gzip > masked.csv.gz
+
     Example: shoal mask big.parquet -k 5 --memory 2GB -o masked.parquet --manifest run.json
 
     With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified; SIGTERM releases nothing.
     """
     recorded = None
+    check_streams(source, values, manifest=manifest, report=report, from_manifest=from_manifest)
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
         places = ("engine", "scheduler", "master", "output", "labels")
@@ -98,15 +103,26 @@ def mask(
         values = values_of(MaskRequest, values)
         if no_block:
             values["block"] = 0
-        request = MaskRequest(**values, options=_options(option or [], time_limit, bound=bound), progress=True)
+        options = _options(option or [], time_limit, bound=bound)
+        if is_stream(values["output"]):
+            with written_to_stdout() as values["output"]:
+                release = _run(source, MaskRequest(**values, options=options, progress=True), None, None, None)
+                print_release(release, _shown(labels=values["labels"]), verbose=verbose)
+            return
+        request = MaskRequest(**values, options=options, progress=True)
     release = _run(source, request, recorded, manifest, report)
     done = "masked table" if recorded is None else "same bytes"
     prefix = "" if recorded is None else "the masked table is the recorded one: "
     written = {done: request.output, "labels": request.labels, "manifest": manifest, "report": report}
-    shown = {name: without_passwords(str(as_place(path))) for name, path in written.items() if path is not None}
+    shown = _shown(**written)
     if done in shown:
         shown[done] = prefix + shown[done]
     print_release(release, shown, verbose=verbose)
+
+
+def _shown(**files: Any) -> dict[str, str]:
+    """Return the places of files, as they are printed."""
+    return {name: without_passwords(str(as_place(path))) for name, path in files.items() if path is not None}
 
 
 def _run(
@@ -129,7 +145,7 @@ def _run(
         output = labels = None  # Spark says where it can write
     check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
-        original: Any = source if spark else TableFile(source)
+        original: Any = read_stdin() if is_stream(source) else source if spark else TableFile(source)
         release = mask_request(original, request)
         if recorded is not None:
             recorded.check(output)

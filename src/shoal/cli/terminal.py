@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, Field
 from inspect import Parameter, signature
@@ -39,6 +40,7 @@ __all__ = [
     "say_rows",
     "say_verdict",
     "say_warning",
+    "speaking_to_stderr",
     "typed",
     "values_of",
     "was_said",
@@ -50,6 +52,7 @@ Texts = list[str] | None
 COLOURS = {"stop": typer.colors.RED, "look": typer.colors.YELLOW, "fine": typer.colors.GREEN}  # of verdicts
 NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
+_to_stderr: ContextVar[bool] = ContextVar("whether standard output holds a table, and nothing else", default=False)
 _warnings: ContextVar[list[str]] = ContextVar("warnings that the command has printed")
 
 
@@ -226,19 +229,29 @@ def _typed_kinds(calls: Mapping[Any, str]) -> str:
 # Printing
 
 
+@contextmanager
+def speaking_to_stderr() -> Iterator[None]:
+    """Print everything to standard error within the block."""
+    token = _to_stderr.set(True)
+    try:
+        yield
+    finally:
+        _to_stderr.reset(token)
+
+
 def say(text: str, *, bold: bool = False) -> None:
     """Print text of one or more lines."""
-    typer.secho(visible(text, lines=True), bold=bold or None)
+    typer.secho(visible(text, lines=True), bold=bold or None, err=_to_stderr.get())
 
 
 def say_rows(rows: Iterable[tuple[str, object]]) -> None:
     """Print a summary, one line per row of a name and a value."""
-    typer.echo(summary_lines(rows))
+    typer.echo(summary_lines(rows), err=_to_stderr.get())
 
 
 def say_verdict(verdict: Verdict, row: tuple[str, object]) -> None:
     """Print the first line of a summary in the colour of the verdict."""
-    typer.secho(summary_lines([row]), fg=COLOURS[verdict.level], bold=True)
+    typer.secho(summary_lines([row]), fg=COLOURS[verdict.level], bold=True, err=_to_stderr.get())
 
 
 def say_pair(name: str, value: object) -> None:

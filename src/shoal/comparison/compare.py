@@ -27,7 +27,7 @@ from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import prepare
 from shoal.masking.plan import Plan, choose_rule
 from shoal.masking.proposed_roles import decide_roles, needs_roles
-from shoal.masking.request import MaskRequest
+from shoal.masking.request import LAYOUT, MaskRequest
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
@@ -100,7 +100,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     parameters = {
         "k": [int(size) for size in fitting],
         "methods": [entry.name for entry in entries],
-        **{name: recorded[name] for name in MASKING if name not in ("confidential", "roles", "thousands")},
+        **{name: recorded[name] for name in MASKING if name not in ("confidential", "roles", "thousands", *LAYOUT)},
         "confidential": as_names(masking.confidential),
         **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in VARIED_PROMISES},
         "time_limit": time_limit,

@@ -87,6 +87,9 @@ class CompareRequest:
         typed=float,
     )
     thousands: str | None = shared(MaskRequest, "thousands")
+    skip_rows: int | None = shared(MaskRequest, "skip_rows")
+    no_header: bool | None = shared(MaskRequest, "no_header")
+    sheet: str | None = shared(MaskRequest, "sheet")
     progress: bool = shared(MaskRequest, "progress")
 
     def __post_init__(self) -> None:

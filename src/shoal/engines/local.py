@@ -73,7 +73,8 @@ def check_files(
         raise InputError(f"{parameter('output')} must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
     if target.suffix.lower() not in (*CSV, *PARQUET):
-        raise InputError(f"Output {target} must end in {' or '.join((*CSV, *PARQUET))} beyond memory.")
+        endings = " or ".join((*CSV, *PARQUET))
+        raise InputError(f"Output {target} must end in {endings} beyond memory. Convert or compress it afterwards.")
     paths = find_paths(data)
     if target.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")

@@ -19,7 +19,8 @@ from shoal.roles.column_proposal import ProposedColumn
 from shoal.roles.column_roles import ColumnRole, proposed_roles
 from shoal.roles.proposal import propose
 from shoal.roles.roles_file import write_roles
-from shoal.tables.files import open_data, writable_endings
+from shoal.tables.addresses import suffix_of
+from shoal.tables.files import StandardInput, open_data, writable_endings
 from shoal.tables.table import Table
 from shoal.tables.table_view import View
 
@@ -107,7 +108,7 @@ class Inspection:
         return f"{html_table(rows, head)}{html_table(self.rows())}<pre>{escape(self.command)}</pre>"
 
 
-def inspect(
+def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
     data: Any,
     k: int = 5,
     *,
@@ -117,6 +118,9 @@ def inspect(
     encoding: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    skip_rows: int | None = 0,
+    no_header: bool | None = False,
+    sheet: str | None = None,
 ) -> Inspection:
     """Propose a role and a kind for every column of a table, with the reason, before it is masked.
 
@@ -133,6 +137,10 @@ def inspect(
         A file of more words by which columns are recognised: sensitive topics, codes and others, in TOML.
     delimiter, encoding, decimal, thousands
         The format of a CSV file; detected by default.
+    skip_rows, no_header
+        Lines above the header of a CSV file or an Excel sheet that are skipped, and whether there is no header.
+    sheet
+        The sheet of an Excel file; the first by default.
 
     Returns
     -------
@@ -146,7 +154,16 @@ def inspect(
     >>> inspect(people, k=2).roles
     {'name': 'identifier', 'age': 'key'}
     """
-    request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    request = MaskRequest(
+        k=k,
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        skip_rows=skip_rows,
+        no_header=no_header,
+        sheet=sheet,
+    )
     check_data(request, data, dask=False)
     table, csv = _open(data, request.csv)
     proposal = propose(table, k, most=most, words=words)
@@ -164,7 +181,7 @@ def inspect(
     )
 
 
-def _open(data: Any, csv: Mapping[str, str | None]) -> tuple[Table, Mapping[str, str | None]]:
+def _open(data: Any, csv: Mapping[str, Any]) -> tuple[Table, Mapping[str, Any]]:
     """Return the table and the format of its CSV file, with the sign between thousands that its numbers show."""
     table = open_data(data, numbers=(), named=True, **csv)
     if csv["thousands"] is None and (sign := table.find_thousands(csv["decimal"])):
@@ -177,5 +194,8 @@ def _command(parameters: Mapping[str, Any], data: Any) -> str:
     if not isinstance(data, (str, os.PathLike)):
         return as_call(parameters, None)
     source = Path(data)
-    ending = source.suffix if source.suffix.lower() in writable_endings() else ".csv"
-    return as_command(parameters, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))
+    if isinstance(data, StandardInput):
+        return as_command(parameters, str(source), str(source))
+    ending = source.name[len(source.name) - len(suffix_of(source)) :]
+    target = f"{source.name.removesuffix(ending)}-masked{ending if ending.lower() in writable_endings() else '.csv'}"
+    return as_command(parameters, str(source), str(source.with_name(target)))

@@ -97,10 +97,10 @@ class MemoryRecords:
         """Make the released table; write it, if there is an output, and read it again."""
         table = function(self._table, self._answers, *arguments)
         if output is None:
-            return Released(table.native, MemoryRecords(table), self._table.index_notes)
+            return Released(table.native, MemoryRecords(table), self._table.notes)
         write_table(table, output)
         again = MemoryRecords(read_back(written_path(output), table))
-        return Released(table.native, again, self._table.index_notes)
+        return Released(table.native, again, self._table.notes)
 
     def labels(self) -> Ints:
         """Return the group of each record, or of each of its cells."""

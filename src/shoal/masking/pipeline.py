@@ -34,7 +34,7 @@ from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, mak
 from shoal.masking.proposed_roles import JUDGED, PROPOSED, Decision, decide_roles, needs_roles
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
-from shoal.masking.request_rules import check_data
+from shoal.masking.request_rules import check_data, check_lines
 from shoal.masking.roles import Columns, check_identifiers, choose_masked, settle
 from shoal.masking.small_strata import join_small, small_cells
 from shoal.masking.steps import (
@@ -90,6 +90,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
     request = expand_patterns(request, data)
+    if dask or spark or request.engine not in (None, "memory"):
+        check_lines(request)
     if request.roles is not None:
         check_columns(read_roles(request.roles), column_names(data, **request.csv))
     if spark or request.engine == "spark":
@@ -137,6 +139,7 @@ def _decide_beyond_memory(data: Any, request: MaskRequest) -> Decision:
 def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
     from shoal.engines.local import check_files, open_local
 
+    check_lines(request)
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
     decided, proposed = _decide_beyond_memory(data, request)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ from shoal.masking.roles import Columns, settle
 from shoal.masking.steps import scan_part
 from shoal.masking.sums import LARGEST
 from shoal.tables.columns import Code, Name, as_number, coded_text
-from shoal.tables.files import CSV
+from shoal.tables.files import is_csv
 from shoal.tables.number_text import Dialect, common_type, number_type
 
 __all__ = [
@@ -160,7 +159,7 @@ def make_plan(
         for spelled_parts in zip(*(part.spellings for part in parts), strict=True)
     ]
     spellings, coded = _spell_missing(columns, spelled, dialect)
-    if dialect is None and request.output is not None and Path(request.output).suffix.lower() in CSV:
+    if dialect is None and request.output is not None and is_csv(request.output):
         _check_words(columns, codings, np.sum([part.missing for part in parts], axis=0))
     limits = merged_limits(parts, codings)
     storages = _merge_storages(columns, parts, coded)

@@ -46,8 +46,10 @@ __all__ = [
     "CSV",
     "EFFORTS",
     "ENGINES",
+    "LAYOUT",
     "SPLITS",
     "MaskRequest",
+    "file_options",
     "not_recorded",
     "parameters",
 ]
@@ -56,6 +58,7 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 CSV = ("delimiter", "encoding", "decimal", "thousands")
+LAYOUT = ("skip_rows", "no_header", "sheet")  # of a file that is not a plain table, such as one of Excel
 # The parameters that name columns, or list rules: one may stand alone; a request holds lists.
 LISTS = ("columns", "distance", "by", "identifiers", "keep", "confidential", "zeros", "sums", "block_by")
 
@@ -471,6 +474,27 @@ class MaskRequest(metaclass=_RequestType):
         panel=CSV_FILES,
         label="Thousands separator",
     )
+    skip_rows: int | None = described(
+        0,
+        "Lines above the header of a CSV file or an Excel sheet, such as titles, that are skipped.",
+        "--skip-rows",
+        panel=CSV_FILES,
+        label="Lines above the header",
+        typed=int,
+        stored=(int, NoneType),
+    )
+    no_header: bool | None = described(
+        False,
+        "The first line of a CSV file or an Excel sheet is a record: columns are called column_1, column_2, ….",
+        "--no-header",
+        panel=CSV_FILES,
+        label="No header",
+        typed=bool,
+        stored=(bool, NoneType),
+    )
+    sheet: str | None = described(
+        None, "The sheet of an Excel file; the first by default.", "--sheet", panel=CSV_FILES, label="Sheet"
+    )
     escape_formulas: bool | None = described(
         False,
         """Put an apostrophe before cells of text and column names in a CSV file that a spreadsheet would run as
@@ -625,9 +649,9 @@ class MaskRequest(metaclass=_RequestType):
     @property
     def writes_csv(self) -> bool:
         """Whether a CSV file is written."""
-        from shoal.tables.files import CSV as ENDINGS
+        from shoal.tables.files import is_csv
 
-        return self.output is not None and Path(self.output).suffix.lower() in ENDINGS
+        return self.output is not None and is_csv(self.output)
 
     @property
     def shuffled(self) -> bool:
@@ -671,9 +695,9 @@ class MaskRequest(metaclass=_RequestType):
         return self.missing_codes or {}
 
     @property
-    def csv(self) -> dict[str, str | None]:
-        """How a CSV file is written."""
-        return {name: getattr(self, name) for name in CSV}
+    def csv(self) -> dict[str, Any]:
+        """How a file is read that does not say so itself: CSV or Excel."""
+        return file_options(vars(self))
 
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
         """Return all that decided a result, as plain values: what a release says that it was asked for."""
@@ -693,6 +717,12 @@ class MaskRequest(metaclass=_RequestType):
             "block": None if self.block is None else int(self.block),
             **engine,
         }
+
+
+def file_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that say how a CSV or Excel file is read, from those of a run."""
+    names = CSV if values.get("sheet") is None else (*CSV, "sheet")
+    return {name: values[name] for name in (*names, *LAYOUT[:2])}
 
 
 OBJECT = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes

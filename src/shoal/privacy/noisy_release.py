@@ -19,6 +19,7 @@ from shoal.privacy.noise import TAIL, noisy_means
 from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
 from shoal.privacy.synthesis import CountPlan, synthesise
+from shoal.tables.addresses import suffix_of
 from shoal.tables.columns import Name, NewColumn, check_released
 from shoal.tables.files import read_back, write_table
 from shoal.tables.outputs import folder_beside, moved_together, written_path
@@ -190,7 +191,7 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
 
 def write_release(released: Table, output: str | os.PathLike[str]) -> None:
     """Write the released table as a whole or not at all, with its columns and no others."""
-    if Path(output).suffix.lower() == ".tsv":
+    if suffix_of(Path(output)).startswith(".tsv"):
         released = released.in_own_dialect("\t")
     try:
         with moved_together():

@@ -23,6 +23,7 @@ from typing import Any
 from shoal.core.errors import FileError, InputError
 
 __all__ = [
+    "COMPRESSED",
     "OWN",
     "Place",
     "abandon",
@@ -47,6 +48,7 @@ Place = Path | str  # a file of this machine, or an address
 # A path that went through pathlib has lost one of its slashes; a single letter is a drive of Windows.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.IGNORECASE | re.DOTALL)
 LOCAL = ("file", "local")
+COMPRESSED = (".gz", ".zst")  # follow the ending of the file within
 SUCCESS, UNFINISHED = "_SUCCESS", "_UNFINISHED"
 # What a data set of ours consists of: a folder of nothing else may be replaced by a new one.
 OWN = re.compile(r"part-\d{5,}\.parquet|_SUCCESS|_UNFINISHED")
@@ -74,8 +76,9 @@ def is_address(path: object) -> bool:
 
 
 def suffix_of(place: Place) -> str:
-    """Return the ending of a name, in small letters."""
-    return PurePosixPath(place).suffix.lower()
+    """Return the ending of a name, in small letters; that of a compressed file is of two parts (``.csv.gz``)."""
+    endings = [ending.lower() for ending in PurePosixPath(place).suffixes]
+    return "".join(endings[-2:] if endings[-1:] and endings[-1] in COMPRESSED else endings[-1:])
 
 
 def join(place: Place, name: str) -> Place:

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.core.errors import FileError, InputError
 from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
-from shoal.tables.addresses import OWN, as_place, is_address, naming_address, suffix_of, system_of
+from shoal.tables.addresses import COMPRESSED, OWN, as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.columns import Name
 from shoal.tables.formats.arrow_files import (
     ARROW,
@@ -25,20 +25,23 @@ from shoal.tables.formats.arrow_files import (
     read_parquet,
     write_arrow,
 )
-from shoal.tables.formats.csv_files import check_header, read_csv, write_csv
+from shoal.tables.formats.csv_files import check_header, parse_csv, read_csv, write_csv
 from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
+from shoal.tables.formats.json_files import JSON_LINES, read_json_lines, write_json_lines
 from shoal.tables.formats.stat_files import READERS, read_stat, read_stored, write_stat
 from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.table import Table
 
 __all__ = [
+    "COMPRESSED_CSV",
     "CSV",
     "FORMATS",
     "PARQUET",
     "Format",
+    "StandardInput",
     "TableFile",
     "check_data_set",
     "check_output",
@@ -47,7 +50,9 @@ __all__ = [
     "check_text_names",
     "folder_beside",
     "is_beyond_memory",
+    "is_csv",
     "is_dask",
+    "is_excel",
     "is_spark",
     "may_be_csv",
     "open_data",
@@ -62,6 +67,7 @@ __all__ = [
 ]
 
 CSV = (".csv", ".tsv", ".txt")
+COMPRESSED_CSV = tuple(f"{ending}{packing}" for packing in COMPRESSED for ending in CSV)
 ENDINGS = {
     "manifest": (".json",),
     "private_manifest": (".json",),
@@ -94,6 +100,23 @@ class TableFile(os.PathLike[str]):
         """Return the table; the options of the first call decide how the file is read."""
         if self._table is None:
             self._table = read_table(self._path, **options)
+        return self._table
+
+
+class StandardInput(TableFile):
+    """The bytes of a CSV file that came by standard input."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__("-")
+        self._raw = raw
+
+    def read(self, *, numbers: Sequence[Name] = (), named: bool = False, **csv: Any) -> Table:
+        """Return the table; the options of the first call decide how it is read."""
+        if self._table is None:
+            name = Path("<stdin>")  # in messages
+            self._table = parse_csv(name, self._raw, [str(column) for column in numbers], whole=True, **csv)
+            if named and not csv.get("no_header"):
+                check_header(name, self._table, csv.get("skip_rows"))
         return self._table
 
 
@@ -136,7 +159,7 @@ def stored_bytes(paths: Sequence[Path]) -> int:
     return int(sum(HELD * first_record_bytes(path, 1)[0] * rows for path, rows in records.items()))
 
 
-def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: str | None) -> Table:
+def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: Any) -> Table:
     """Return the table that was given, or that a path names; `csv` says how a CSV file is written.
 
     A file without a header line is refused if its columns must be `named`, as those of a release are.
@@ -153,14 +176,14 @@ def read_table(
     *,
     numbers: Sequence[str] = (),
     named: bool = False,
-    **csv: str | None,
+    **csv: Any,
 ) -> Table:
     """Read a table; CSV options are taken from the file itself where not given.
 
     A file without a header line is refused if its columns must be `named`, as those of a release are.
     """
     source = Path(path)
-    suffix = source.suffix.lower()
+    suffix = suffix_of(source)
     if is_address(path):
         raise InputError(
             f"Input {as_place(path)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
@@ -173,8 +196,8 @@ def read_table(
         table = FORMATS[suffix].read(source, numbers=numbers, **csv)
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
-    if named and FORMATS[suffix].header:
-        check_header(source, table)
+    if named and FORMATS[suffix].header and not csv.get("no_header"):
+        check_header(source, table, csv.get("skip_rows"))
     return table
 
 
@@ -187,12 +210,12 @@ def write_file(frame: Any, path: str | os.PathLike[str]) -> None:
 def write_table(table: Table, target: Path) -> None:
     """Write a table to a checked target, as a whole or not at all; one that was read from a file is written like it."""
     with written_beside(target) as temporary:
-        FORMATS[target.suffix.lower()].write(table, temporary)
+        FORMATS[suffix_of(target)].write(table, temporary)
 
 
 def read_back(path: Path, table: Table) -> Table:
     """Return a table as it was written to a file: the cells of a CSV file as text, missing values with their codes."""
-    file_format = FORMATS[path.suffix.lower()]
+    file_format = FORMATS[suffix_of(path)]
     return file_format.read(path) if file_format.read_back is None else file_format.read_back(path, table)
 
 
@@ -200,7 +223,17 @@ def may_be_csv(data: object) -> bool:
     """Say whether a table is a CSV file, or a folder or glob, whose files are looked at when they are read."""
     if not isinstance(data, (str, os.PathLike)):
         return False
-    return Path(data).suffix.lower() in CSV or not Path(data).is_file()
+    return is_csv(data) or not Path(data).is_file()
+
+
+def is_excel(data: object) -> bool:
+    """Say whether a table is an Excel file."""
+    return isinstance(data, (str, os.PathLike)) and suffix_of(Path(data)) in EXCEL
+
+
+def is_csv(path: str | os.PathLike[str]) -> bool:
+    """Say whether a name is that of a CSV file, compressed or not."""
+    return suffix_of(Path(path)) in (*CSV, *COMPRESSED_CSV)
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
@@ -211,8 +244,8 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> N
         raise InputError(
             f"Output {as_place(path)} is an address, which only clusters write to. Use {setting('engine', 'dask')}."
         )
-    if target.suffix.lower() not in endings:
-        got = target.suffix or "no ending"
+    if suffix_of(target) not in endings:
+        got = suffix_of(target) or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
     with naming(target):  # a name may be too long to look at
         exists, is_folder = folder.is_dir(), target.is_dir()
@@ -328,7 +361,7 @@ class Format:
 
 def _dialect(table: Table, path: Path) -> Dialect:
     """Return how a CSV file is written: as the one that the table comes from, or by its ending."""
-    return table.dialect or Dialect(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    return table.dialect or Dialect(delimiter="\t" if suffix_of(path).startswith(".tsv") else ",")
 
 
 def _write_csv(table: Table, path: Path) -> None:
@@ -340,6 +373,15 @@ def _read_csv_back(path: Path, table: Table) -> Table:
     return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
 
 
+def _read_excel(
+    path: Path, *, skip_rows: int | None = None, no_header: bool | None = None, sheet: str | None = None, **_: Any
+) -> Table:
+    frame, notes = read_excel(path, skip_rows or 0, no_header=bool(no_header), sheet=sheet)
+    store = open_table(frame).store
+    store.file_notes = notes
+    return Table(store)
+
+
 def _write_arrow(table: Table, path: Path) -> None:
     write_arrow(table.native, path)
 
@@ -347,14 +389,19 @@ def _write_arrow(table: Table, path: Path) -> None:
 FORMATS: dict[str, Format] = {
     ending: file_format
     for file_format in (
-        Format(CSV, read_csv, _write_csv, _read_csv_back, header=True),
+        Format((*CSV, *COMPRESSED_CSV), read_csv, _write_csv, _read_csv_back, header=True),
         Format(PARQUET, lambda path, **_: open_table(read_parquet(path)), _write_arrow),
         Format(ARROW, lambda path, **_: open_table(read_arrow(path)), _write_arrow),
         Format(
             EXCEL,
-            lambda path, **_: open_table(read_excel(path)),
+            _read_excel,
             lambda table, path: write_excel(as_polars(table.native), path),
             header=True,
+        ),
+        Format(
+            JSON_LINES,
+            lambda path, **_: open_table(read_json_lines(path)),
+            lambda table, path: write_json_lines(as_polars(table.native), path),
         ),
         Format(
             tuple(READERS),

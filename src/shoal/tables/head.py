@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import InputError
@@ -25,9 +26,8 @@ def column_names(data: Any, **csv: Any) -> list[Name]:
     if is_dask(data) or is_spark(data):
         return list(data.columns)
     is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, TableFile)
-    if is_path and (is_address(data) or find_paths(data)[0].suffix.lower() in (*CSV, *PARQUET)):
-        return _head_of_files(data, 1, **csv).names
-    return open_data(data, **csv).names
+    is_whole = is_path and Path(data).is_file() and Path(data).suffix.lower() not in (*CSV, *PARQUET)
+    return open_data(data, **csv).names if is_whole or not is_path else _head_of_files(data, 1, **csv).names
 
 
 def head_table(data: Any, rows: int, **csv: str | None) -> Table:

@@ -16,7 +16,7 @@ from types import FrameType
 
 from shoal.core.errors import FileError
 from shoal.core.progress import SIGNALS, check_interrupt
-from shoal.tables.addresses import Place, abandon, begin, finish
+from shoal.tables.addresses import Place, abandon, begin, finish, suffix_of
 
 if os.name == "posix":
     import fcntl
@@ -64,7 +64,7 @@ class Outputs:
             with _undisturbed():
                 remove_leftovers(target.parent)
                 prefix = f".{target.stem}{MARK}"
-                handle, name = tempfile.mkstemp(prefix=prefix, suffix=target.suffix, dir=target.parent)
+                handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix_of(target), dir=target.parent)
                 file = target, Path(name)
                 self._files.append(file)
                 if _try_lock(handle):

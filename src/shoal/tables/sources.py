@@ -15,9 +15,9 @@ import polars as pl
 from shoal.core.errors import FileError, InputError
 from shoal.core.messages import setting
 from shoal.kinds.column import word_of
-from shoal.tables.addresses import Place, as_place, is_address
+from shoal.tables.addresses import Place, as_place, is_address, suffix_of
 from shoal.tables.columns import Codes, Name, named_cells, without_words
-from shoal.tables.files import CSV
+from shoal.tables.files import COMPRESSED_CSV, CSV
 from shoal.tables.formats.arrow_files import (
     PARQUET,
     describe_parquet,
@@ -117,6 +117,11 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     for file in paths:
         if not file.is_file():
             raise FileError(f"File {file} does not exist. Check the path.")
+        if suffix_of(file) in COMPRESSED_CSV:
+            raise InputError(
+                f"File {file} is compressed and cannot be masked beyond memory. Decompress it, convert it to Parquet "
+                f"or use {setting('engine', 'memory')}."
+            )
         if file.suffix.lower() not in (*CSV, *PARQUET):
             raise InputError(
                 f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "

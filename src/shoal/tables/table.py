@@ -381,6 +381,7 @@ class Store:
     native: Any  # the cells as the user knows them; of a CSV file, a frame of text
     dialect: Dialect | None = None  # how a CSV file is written
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
+    file_notes: tuple[str, ...] = ()  # on what else the file holds that the table was read from
     holds_text: bool = True  # whether a masked column may become text
     parsed: dict[Any, Any] | None = None  # what text means, to parse it once; None to keep nothing
     series: Callable[[Name], nw.Series[Any]]  # a column in narwhals, without its name: polars may take it for a pattern
@@ -401,6 +402,11 @@ class Table:
         self.store, self.codes = store, codes or {}  # cells that mean missing, by column
         self.names, self.rows = store.names, store.rows
         self.dialect, self.index_notes = store.dialect, store.index_notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on where the table comes from."""
+        return (*self.store.index_notes, *self.store.file_notes)
 
     def __getitem__(self, name: Name) -> TableColumn:
         return self.store.column(self.store, name, self.codes.get(name, ()))

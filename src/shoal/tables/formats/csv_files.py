@@ -29,6 +29,8 @@ from shoal.tables.columns import (
     round_to,
     with_cells,
 )
+from shoal.tables.formats.compressed_files import read_bytes, write_bytes
+from shoal.tables.formats.title_lines import count_title_lines, without_lines
 from shoal.tables.identifiers import LOOKS
 from shoal.tables.number_text import (
     SIGNS,
@@ -47,6 +49,8 @@ __all__ = [
     "csv_text",
     "encode_part",
     "header_text",
+    "numbered_names",
+    "parse_csv",
     "read_csv",
     "read_head",
     "read_text",
@@ -61,24 +65,28 @@ EXPONENT = r"[eE][+-]?\d+$"
 YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
-def read_csv(path: Path, *, numbers: Sequence[str] = (), **csv: str | None) -> Table:
+def read_csv(path: Path, *, numbers: Sequence[str] = (), **csv: Any) -> Table:
     """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
 
     Columns of `numbers` are read as numbers even if they look like codes (007).
     """
-    return _parse(path, path.read_bytes(), numbers, **csv)
+    return parse_csv(path, read_bytes(path), numbers, whole=True, **csv)
 
 
-def _parse(
+def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
     path: Path,
     raw: bytes,
     numbers: Sequence[str],
+    *,
+    whole: bool,
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    skip_rows: int | None = None,
+    no_header: bool | None = None,
 ) -> Table:
-    """Read the bytes of a CSV file, or those of its whole lines if they are only its head."""
+    """Read the bytes of a CSV file; of its head, which is not the whole file, the lines that are complete."""
     signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
     if not signs or delimiter in ('"', "\r", "\n", "\0"):
         raise InputError(
@@ -89,26 +97,54 @@ def _parse(
     if thousands is not None and (thousands not in SIGNS or thousands == decimal):
         listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
         raise InputError(f"{parameter('thousands')} must be {listed}, and not the decimal sign, got {thousands!r}.")
-    content, encoding = _decode(path, raw, encoding)
+    content, encoding = _decode(path, raw, encoding, whole=whole)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
     newline = _sniff_newline(content[:100_000])
-    if len(raw) < path.stat().st_size:
+    if not whole:
         content = content[: content.rfind(newline) + 1] or content
+    content = _below_titles(path, content, newline, delimiter, skip_rows or 0, no_header=bool(no_header))
     delimiter = "\t" if delimiter in TAB else delimiter or _sniff_delimiter(content)
     header = next((row for row in _rows(content[:HEAD], delimiter) if row), [])
+    if no_header:
+        header = numbered_names(len(header))
     check_names(header)
     for name in numbers:
         if name not in header:
             raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")
-    text = read_text(path, content, header, delimiter)
+    text = read_text(path, content, header, delimiter, no_header=bool(no_header))
     dialect = Dialect(delimiter, encoding, decimal or ("," if thousands == "." else "."), newline, thousands)
     if decimal is None and delimiter != "," and thousands not in (".", ","):
         dialect = replace(dialect, decimal=_sniff_decimal(text, dialect))
     return Table(TextStore(text, dialect, numbers, parsed={}))
 
 
-def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -> pl.DataFrame:
+def _below_titles(
+    path: Path, content: str, newline: str, delimiter: str | None, skipped: int, *, no_header: bool
+) -> str:
+    """Return the lines of a table without those that are skipped; refuse titles that are not."""
+    if skipped:
+        below = without_lines(content, skipped, newline)
+        if below is None:
+            raise FileError(f"File {path} has no records below {setting('skip_rows', skipped)}. Skip fewer lines.")
+        return below
+    signs = DELIMITERS if delimiter is None else ["\t" if delimiter in TAB else delimiter]
+    if not no_header and (titles := count_title_lines(content, newline, signs)):
+        raise FileError(
+            f"File {path} seems to have its header in line {titles + 1}, below lines of titles. Use "
+            f"{setting('skip_rows', titles)}, or remove the lines above the header."
+        )
+    return content
+
+
+def numbered_names(count: int) -> list[str]:
+    """Return the names of the columns of a file that does not name them."""
+    return [f"column_{place}" for place in range(1, count + 1)]
+
+
+def read_text(
+    path: Path, content: str, header: Sequence[str], delimiter: str, *, no_header: bool = False
+) -> pl.DataFrame:
     """Return the cells of a CSV file as they are spelled; an empty cell is null, a quoted empty one is not."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -136,15 +172,15 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
             "repair the lines that have another number of fields than the header."
         ) from None
-    text = pl.DataFrame(table.slice(1))
+    text = pl.DataFrame(table if no_header else table.slice(1))
     text.columns = list(header)
     return text
 
 
-def read_head(path: Path, **csv: str | None) -> Table:
+def read_head(path: Path, **csv: Any) -> Table:
     """Read the first megabyte of a CSV file: its columns, and how it is written."""
     with path.open("rb") as file:
-        return _parse(path, file.read(HEAD), (), **csv)
+        return parse_csv(path, file.read(HEAD), (), whole=path.stat().st_size <= HEAD, **csv)
 
 
 def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:
@@ -184,7 +220,7 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
     """Write a frame, every cell as polars prints it, in the given dialect."""
     content = csv_text(text, dialect)
     try:
-        path.write_bytes(content.encode(dialect.encoding))
+        write_bytes(path, content.encode(dialect.encoding))
     except UnicodeEncodeError as error:
         raise FileError(
             f"Encoding {dialect.encoding!r} cannot write {content[error.start : error.end]!r}. Use "
@@ -192,9 +228,8 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
         ) from None
 
 
-def _decode(path: Path, raw: bytes, encoding: str | None) -> tuple[str, str]:
+def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tuple[str, str]:
     """Return bytes as text, and their encoding; of the head of a file the last sign may be cut off."""
-    whole = len(raw) >= path.stat().st_size
     marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
     candidates = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
     if encoding is not None:
@@ -334,7 +369,7 @@ def _stored_numbers(column: NewColumn) -> pl.Series:
 # Header lines: a file without one would release its first record as the names of its columns
 
 
-def check_header(path: Path, table: Table) -> None:
+def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
     """Refuse a CSV or Excel file whose first line looks like the records below.
 
     A name of a column does not look like its cells: it is no number above numbers, no date above dates, no e-mail
@@ -347,11 +382,13 @@ def check_header(path: Path, table: Table) -> None:
     cells = [column.drop_nulls() for column in present.get_columns()]
     like_record = _alike(names, cells) or _numbers(names, cells) or _repeated(names, cells)
     if like_record:
+        line = (skipped or 0) + 1
         # Without the name itself, which may be a value of a record.
         raise FileError(
-            f"File {path} seems to have no header line: in line 1, column {like_record[0] + 1} looks like the cells "
-            "below it. Add a first line with the names of the columns. If line 1 has the names, change those that look "
-            "like values, such as '2019' to 'y2019'."
+            f"File {path} seems to have no header line: in line {line}, column {like_record[0] + 1} looks like the "
+            "cells below it. Add a first line with the names of the columns, or use "
+            f"{setting('no_header', True)} to call them column_1, column_2 and so on. If line {line} has the names, "
+            "change those that look like values, such as '2019' to 'y2019'."
         )
 
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from shoal.core.errors import FileError
+from shoal.core.errors import FileError, InputError, closest
+from shoal.core.messages import Message, parameter
 from shoal.tables.columns import named_cells
 from shoal.tables.formats.arrow_files import naming_file
+from shoal.tables.formats.csv_files import numbered_names
 from shoal.tables.formats.frame_columns import as_doubles
 from shoal.tables.outputs import hidden_folder
 from shoal.tables.table import check_names
@@ -32,34 +34,63 @@ def _library(name: str) -> Any:
         raise FileError("Excel files need the extra 'excel': pip install 'shoal[excel]'.") from None
 
 
-def read_excel(path: Path) -> pl.DataFrame:
-    """Read the first sheet; its first row that is not empty names the columns."""
+def read_excel(
+    path: Path, skipped: int = 0, *, no_header: bool = False, sheet: str | None = None
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Read a sheet, the first by default; return a note if there are others.
+
+    The first row that is not empty, after those that are skipped, names the columns.
+    """
     library = _library("fastexcel")
     # It tells of columns without any value, which are none of the user's worries.
     logging.getLogger("fastexcel").setLevel(logging.ERROR)
     with naming_file(path):
         sheets = library.read_excel(path)
-        head = sheets.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
-        _check_names(head.row(0) if len(head) else (), f"File {path} has")
+        first, *others = sheets.sheet_names
+        if sheet is not None and sheet not in sheets.sheet_names:
+            raise InputError(
+                f"File {path} has no sheet {sheet!r}.{closest(sheet, sheets.sheet_names)} Its sheets are "
+                f"{', '.join(map(repr, sheets.sheet_names))}."
+            )
+        head = sheets.load_sheet(
+            sheet or 0, header_row=None, skip_rows=skipped or None, n_rows=1, dtypes="string"
+        ).to_polars()
+        names = head.row(0) if len(head) and not no_header else ()
+        _check_names(names, f"File {path} has")
         try:
             # All rows say what a column holds: text below numbers would be lost.
-            frame = pl.read_excel(path, engine="calamine", infer_schema_length=None)
+            rows = {("skip_rows" if no_header else "header_row"): skipped} if skipped else {}
+            frame = pl.read_excel(
+                path,
+                sheet_name=sheet or first,
+                engine="calamine",
+                infer_schema_length=None,
+                has_header=not no_header,
+                read_options=rows,
+            )
         except pl.exceptions.NoDataError:
-            first, *others = sheets.sheet_names
-            hint = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
-            raise FileError(f"File {path} has no records in its first sheet, {first!r}{hint}.") from None
+            where = f"its first sheet, {first!r}" if sheet is None else f"sheet {sheet!r}"
+            hint = (
+                f", and only that is read, not {', '.join(map(repr, others))}. Name the sheet in {parameter('sheet')}"
+            )
+            raise FileError(
+                f"File {path} has no records in {where}{hint if others and sheet is None else ''}."
+            ) from None
         except pl.exceptions.InvalidOperationError as error:
             # Polars takes columns of whole numbers for integers, which the largest are not.
             reason = str(error).splitlines()[0]
             raise FileError(f"File {path} holds numbers beyond 2^63: {reason}. Count them in a larger unit.") from None
-    check_names([name for name in head.row(0) if name is not None])
+    if no_header:
+        frame.columns = numbered_names(frame.width)
+    check_names([name for name in names if name is not None])
     for place, name in enumerate(frame.columns, 1):
         if name.startswith("__UNNAMED__"):
             raise FileError(
-                f"File {path} must name all columns in the first row of its first sheet, but number {place} has no "
-                "name. Name it, or remove what is above the table."
+                f"File {path} must name all columns in the first row of its sheet, but number {place} has no "
+                f"name. Name it, or skip what is above the table ({parameter('skip_rows')})."
             )
-    return frame
+    several = f"the file has {len(others) + 1} sheets, and only the first was read; {parameter('sheet')} names another"
+    return frame, (Message(several),) if others and sheet is None else ()
 
 
 def _check_names(names: Sequence[str | None], where: str) -> None:

@@ -1,0 +1,61 @@
+"""Standard input and output in place of files: ``-``. Both hold CSV."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.cli.terminal import speaking_to_stderr
+from shoal.core.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from shoal.tables.files import StandardInput
+
+__all__ = ["check_streams", "is_stream", "read_stdin", "written_to_stdout"]
+
+CLUSTERS = ("dask", "spark")
+
+
+def is_stream(path: object) -> bool:
+    """Return whether a path means standard input or output."""
+    return path is not None and str(path) == "-"
+
+
+def check_streams(source: Path | None, values: Mapping[str, Any], **files: Path | None) -> None:
+    """Refuse what standard input and output cannot be combined with; `files` are made from named files."""
+    reads, writes = is_stream(source), is_stream(values["output"])
+    for name, path in files.items():
+        if path is not None and (reads or writes):
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{flag} cannot be combined with -: it needs the tables as files. Name files.")
+    if reads and (values["engine"] not in (None, "memory") or values["memory"] is not None):
+        raise InputError("Standard input (-) is masked in memory. Leave out --engine and --memory, or name a file.")
+    if writes and values["engine"] in CLUSTERS:
+        raise InputError(f"Engine {values['engine']!r} cannot write to standard output (-). Name a Parquet data set.")
+
+
+def read_stdin() -> StandardInput:
+    """Return the table that standard input holds."""
+    from shoal.tables.files import StandardInput
+
+    return StandardInput(sys.stdin.buffer.read())
+
+
+@contextmanager
+def written_to_stdout() -> Iterator[Path]:
+    """Give the path of a CSV file that is copied to standard output if all went well; all else goes to stderr."""
+    with speaking_to_stderr(), tempfile.TemporaryDirectory(prefix="shoal-") as folder:
+        path = Path(folder) / "stdout.csv"
+        yield path
+        try:
+            sys.stdout.buffer.write(path.read_bytes())
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # who reads has seen enough
+                raise
+            raise FileError(f"Standard output cannot be written: {error.strerror}.") from None
