@@ -149,7 +149,9 @@ def test_columns_that_are_grouped_on_their_own_are_counted_on_their_own(missing)
     frame = frame.with_columns(pl.when(pl.int_range(60) % 9 == 0).then(None).otherwise("x").alias("x"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", shoal.NotKAnonymousWarning)
-        release = shoal.mask(frame, 3, method="individual-ranking", missing=missing)
+        release = shoal.mask(
+            frame, 3, columns=["x", "y"], method="individual-ranking", missing=missing, max_left_out=1, decimals="all"
+        )
     assert release.dominated == {name: reference(frame, release, name) for name in ("x", "y")}
     assert release.dominated["x"].groups > 0
     assert release.dominated["y"].groups == 0
@@ -179,16 +181,17 @@ def test_the_rule_is_not_applied_where_it_is_not_defined(frame, asked):
 def test_units_are_members_not_their_records():
     """The second unit has two records: their sum is what it subtracts."""
     frame = pl.DataFrame({"x": [100.0, 45.0, 45.0, 6.0, 6.0], "unit": [0, 1, 1, 2, 3]})
-    plain = shoal.mask(frame, 4, columns=["x"])
+    exact = {"columns": ["x"], "integers": "float", "decimals": "all"}
+    plain = shoal.mask(frame, 4, **exact)
     assert plain.dominated == {"x": GroupCount(0, 1)}
-    release = shoal.mask(frame.with_columns(x=pl.Series([100.0, 45.0, 45.0, 5.0, 4.0])), 4, columns=["x"], unit="unit")
+    release = shoal.mask(frame.with_columns(x=pl.Series([100.0, 45.0, 45.0, 5.0, 4.0])), 4, unit="unit", **exact)
     assert release.dominated == {"x": GroupCount(1, 1)}
     assert "one unit dominates its group, so another member can estimate its total" in dominance(release).sentence
 
 
 def test_what_is_made_missing_counts_for_no_group():
     frame = pl.DataFrame({"x": [1000.0, 1.0, 1.0, 2.0, 2.0, 3.0], "y": [None, 1.0, 2.0, 3.0, 4.0, 5.0]})
-    release = shoal.mask(frame, 3, missing="group", small="merge", method="mdav")
+    release = shoal.mask(frame, 4, columns=["x", "y"], small="merge", method="mdav", max_left_out=1)
     assert release.data["y"].null_count() == 6
     assert release.dominated == {"x": reference(frame, release, "x")}
     assert release.dominated["x"].groups == 1

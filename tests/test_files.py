@@ -178,7 +178,7 @@ def test_dropped_records_leave_the_file(tmp_path):
     [
         ("", FileError, "is empty"),
         ("\n\n", FileError, "is empty"),
-        ("a,b\n", InputError, "No column can be masked: a .drop: no cell is filled."),
+        ("a,b\n", InputError, "'k' must not exceed the number of records: k=2, but the table has 0 records"),
         ("a,b,a\n1,2,3\n", InputError, "'a' appears more than once"),
         ("a,b\n1,2\n1,2,3\n4,5\n", FileError, "cannot be read as CSV"),
         ("a,b\n1,x\n2,y\n", InputError, "k=2|Did you mean|'c'"),

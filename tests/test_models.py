@@ -421,8 +421,8 @@ def test_search_takes_models_into_its_own_search(monkeypatch):
 def test_search_improves_groups_that_keep_the_rules_already():
     table = pl.DataFrame({"x": np.arange(40.0) % 7, "y": np.arange(40.0) ** 2, "s": np.arange(40)})
     asked = {"columns": ["x", "y"], "method": "search", "steps": 400}
-    free = shoal.mask(table, 3, **asked, confidential="s")
-    kept = shoal.mask(table, 3, **asked, confidential="s", diversity=2)
+    free = shoal.mask(table, 3, **asked, confidential="s", keep="s")
+    kept = shoal.mask(table, 3, **asked, confidential="s", keep="s", diversity=2)
     assert kept.loss == free.loss < shoal.mask(table, 3, columns=["x", "y"], method="mdav").loss
 
 

@@ -25,7 +25,7 @@ def counts(monkeypatch):
 
         return counted
 
-    monkeypatch.setattr(csv_files, "_parse", counting("read", csv_files._parse))
+    monkeypatch.setattr(csv_files, "parse_csv", counting("read", csv_files.parse_csv))
     monkeypatch.setattr(number_text, "parse_numbers", counting("parsed", number_text.parse_numbers))
     return counts
 

@@ -22,7 +22,7 @@ from shoal.tables.files import write_file
 
 from .columns import some
 
-__all__ = ["DAMAGES", "FORMS", "draw_damaged", "run_damaged", "run_in_processes"]
+__all__ = ["DAMAGES", "FORMS", "draw_damaged", "form_of", "run_damaged", "run_in_processes"]
 
 SECONDS = 120  # for a case, kernels to compile included
 # Formats, and the engines that read them; .arrow is not compressed, so that damage reaches the cells, and every other
@@ -33,6 +33,7 @@ FORMS = [
     (".dta", "memory"), (".xpt", "memory"), (".csv.gz", "memory"), (".csv.zst", "memory"),
     (".jsonl", "memory"),
 ]  # fmt: skip
+FIRST = 12  # formats whose cases keep their numbers: every fifth case is of a later one
 DEFECTS = ("died", "hung", "raw", "unclear", "left behind")
 
 
@@ -98,12 +99,17 @@ def _write(path, rng, *, views):
 def draw_damaged(number, folder):
     """Write the damaged file of a number to a folder; return its path, the engine and the damage."""
     rng = np.random.default_rng((2027, number))
-    ending, engine = FORMS[number % len(FORMS)]
+    ending, engine = FORMS[form_of(number)]
     path = Path(folder) / f"in{ending}"
-    _write(path, rng, views=number // len(FORMS) % 2 == 1)
+    _write(path, rng, views=number // FIRST % 2 == 1)
     how = some(rng, DAMAGES)
     path.write_bytes(how(rng, path.read_bytes()))
     return path, engine, how.__name__.strip("_")
+
+
+def form_of(number):
+    """Return the place of a case in `FORMS`."""
+    return FIRST + number // 5 % (len(FORMS) - FIRST) if number % 5 == 0 else number % FIRST
 
 
 def run_damaged(number):
@@ -163,6 +169,7 @@ def main(arguments):
         with open_template() as template, sharing(template):
             for number in range(int(arguments[1]), int(arguments[1]) + int(arguments[2])):
                 kind, said = run_damaged(number)
+                said = said.replace("\0", "\\0")  # ends a case
                 print(f"{number}\t{kind}\t{said}", end="\0", flush=True)  # noqa: T201
         return 0
     total: Counter[str] = Counter()

@@ -65,7 +65,7 @@ class Settings:
             dict(request["kinds"] or {}),
             {},
             dict(request["missing_codes"] or {}),
-            {name: request[name] for name in ("k", "missing", "small", "zeros") if request[name] is not None},
+            {name: request[name] for name in ("k", "small", "zeros") if request[name] is not None},
         )
 
     def named(self, *roles: str) -> list[Name]:

@@ -38,11 +38,10 @@ def in_labels(reference: Reference) -> str:
     Examples
     --------
     >>> try:
-    ...     shoal.MaskRequest(k=3, small="merge", zeros="pay")
+    ...     shoal.MaskRequest(k=3, weights="w", aggregate="median")
     ... except shoal.InputError as error:
     ...     print(error.worded(in_labels))
-    Strata and patterns below k: merge cannot be combined with Columns whose zeros are kept: records that are zero in
-    different columns are never joined. Use Strata and patterns below k: suppress.
+    Weight requires Value of a group: mean, got Value of a group: median.
     """
     label = LABELS.get(reference.name, f"“{reference.name}”")
     value = reference.value

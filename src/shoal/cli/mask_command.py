@@ -85,7 +85,7 @@ def mask(
 
     Example: shoal mask firms.csv -k 5 -c sales -c wages -m search --time 60 --bound -o least.csv
 
-    Example: zcat people.csv.gz | shoal mask - -k 5 -o - | gzip > masked.csv.gz
+    Example: shoal mask - -k 5 -o -
 
     Example: shoal mask big.parquet -k 5 --memory 2GB -o masked.parquet --manifest run.json
 

@@ -151,7 +151,8 @@ def why_dropped(column: ProposedColumn, parameters: Mapping[str, Any]) -> str:
 
 
 def _numbered(series: pl.Series, cells: Cells) -> bool:
-    return len(cells.numbers) > 0 or (series.dtype == pl.String and mostly_numbers(series))
+    text = isinstance(series.dtype, (pl.String, pl.Categorical, pl.Enum))
+    return len(cells.numbers) > 0 or (text and mostly_numbers(series.cast(pl.String)))
 
 
 def _kept_zeros(

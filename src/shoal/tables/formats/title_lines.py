@@ -8,6 +8,7 @@ from collections.abc import Sequence
 __all__ = ["count_title_lines", "without_lines"]
 
 LINES = 40  # at the beginning of a file that are looked at
+LONGEST = 100_000  # characters of a line that is looked at
 MOST = 10  # title lines, blank ones among them
 
 
@@ -39,7 +40,7 @@ def count_title_lines(content: str, newline: str, delimiters: Sequence[str]) -> 
     """
     lines = content.split(newline, LINES)
     lines = lines[:-1] if len(lines) > 1 else lines
-    if '"' in lines[0]:  # a name may hold the end of a line
+    if '"' in lines[0] or max(map(len, lines)) > LONGEST:  # a name may hold the end of a line
         return 0
     return max(_titles([next(csv.reader([line], delimiter=sign), []) for line in lines]) for sign in delimiters)
 
