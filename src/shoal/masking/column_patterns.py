@@ -10,6 +10,7 @@ from typing import Any
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter
 from shoal.masking.request import MaskRequest
+from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Name
 from shoal.tables.head import column_names
 
@@ -20,9 +21,15 @@ SIGNS = ",*?["
 
 
 def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
-    """Return the request with the columns of the table that its lists and patterns of names match."""
+    """Return the request with the columns of the table that its lists and patterns of names match.
+
+    Roles of columns that the table does not have are refused, and columns without a role.
+    """
+    if request.roles is not None:
+        check_columns(read_roles(request.roles), column_names(data, **request.csv))
+        return request
     entries: dict[str, Any] = {role: names for role in NAMING if (names := getattr(request, role)) is not None}
-    if request.roles is not None or not any(map(_is_pattern, (name for names in entries.values() for name in names))):
+    if not any(map(_is_pattern, (name for names in entries.values() for name in names))):
         return request
     names = column_names(data, **request.csv)
     expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}

@@ -50,7 +50,6 @@ from shoal.masking.summary import summarise
 from shoal.masking.verification import recount
 from shoal.masking.warm_up import warm_up
 from shoal.roles.column_roles import ColumnRole
-from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Name
 from shoal.tables.files import (
     check_data_set,
@@ -64,7 +63,7 @@ from shoal.tables.files import (
     stored_bytes,
 )
 from shoal.tables.formulas import escape_header
-from shoal.tables.head import column_names, head_table
+from shoal.tables.head import head_table
 from shoal.tables.outputs import moved_together, written_path
 
 if TYPE_CHECKING:
@@ -92,8 +91,6 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     request = expand_patterns(request, data)
     if dask or spark or request.engine not in (None, "memory"):
         check_lines(request)
-    if request.roles is not None:
-        check_columns(read_roles(request.roles), column_names(data, **request.csv))
     if spark or request.engine == "spark":
         from shoal.engines.spark import open_spark
 
