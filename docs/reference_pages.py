@@ -1,6 +1,7 @@
 """Pages of the reference that are made from the code: commands, parameters of a masking, methods with their options."""
 
 import re
+from functools import partial
 from inspect import cleandoc
 from typing import Any
 
@@ -8,6 +9,7 @@ import typer
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
+from shoal.cli.terminal import flags_of, typed
 from shoal.core.parameters import help_of, parameters_of
 from shoal.kinds.kind_registry import KINDS
 from shoal.masking.request import MaskRequest
@@ -36,30 +38,38 @@ def command_page() -> str:
     """Return the page of all commands: usage, help, example, arguments and options."""
     parts = [
         "# Commands\n",
-        """Made from the commands themselves: `shoal COMMAND --help` says the same. Exit codes: 0 done, 1 refused in
-words, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM.
+        """This page is generated from the commands. `shoal COMMAND --help` shows the first sentence of each option.
+Exit codes: 0 done, 1 refused, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM.
 """,
     ]
     for name, command in commands().items():
         help_text = cleandoc(command.help or "")
         examples = re.findall(r"^Example: (.*)$", help_text, flags=re.MULTILINE)
-        told = re.sub(r"^Example: .*\n*", "", help_text, flags=re.MULTILINE)
+        purpose = re.sub(r"^Example: .*\n*", "", help_text, flags=re.MULTILINE)
         named = [part for part in command.params if part.param_type_name == "argument"]
         usage = " ".join(["shoal", name, *(str(part.metavar or part.name).upper() for part in named), "[OPTIONS]"])
-        parts += [f"## shoal {name} {{#{name}}}\n", told.strip() + "\n", f"```text\n{usage}\n```\n"]
+        parts += [f"## shoal {name} {{#{name}}}\n", purpose.strip() + "\n", f"```text\n{usage}\n```\n"]
         parts.append("For example:\n\n```text\n" + "\n".join(examples) + "\n```\n")
         rows = [(f"`{part.metavar or part.name}`", cell(getattr(part, "help", "") or "")) for part in named]
-        rows += [_option(part) for part in command.params if part.param_type_name == "option"]
+        texts = whole_help(getattr(command.callback, "request", None), flags_of(command.callback))
+        rows += [_option(part, texts) for part in command.params if part.param_type_name == "option"]
         if rows:
-            parts.append(table(("argument or option", "what it says"), rows))
+            parts.append(table(("argument or option", "meaning"), rows))
     return "\n".join(parts)
 
 
-def _option(part: Any) -> tuple[str, str]:
+def whole_help(request: type | None, flags: dict[str, str]) -> dict[str, str]:
+    """Return the help of each option that a parameter of a request or a kind of column has, by its name."""
+    items = [] if request is None else [item for item in parameters_of(request) if item.metadata["flags"]]
+    texts = {item.name: help_of(item, partial(typed, flags=flags)) for item in items}
+    return {**texts, **{word: kind.help for word, kind in KINDS.items()}}
+
+
+def _option(part: Any, texts: dict[str, str]) -> tuple[str, str]:
     flags = ", ".join(f"`{flag}`" for flag in [*part.opts, *part.secondary_opts])
-    given = part.default
-    default = "" if given in (None, False, (), []) or callable(given) else f" Default: `{given}`."
-    return flags, cell(str(part.help)) + ("" if part.is_flag and given is True else default)
+    none = part.default in (None, False, (), []) or callable(part.default) or (part.is_flag and part.default is True)
+    text = texts.get(str(part.name), str(part.help)).rstrip(".")
+    return flags, cell(f"{text}." if none else f"{text}. Default: `{part.default}`.")
 
 
 def parameter_page(request: type = MaskRequest) -> str:
@@ -73,18 +83,18 @@ def parameter_page(request: type = MaskRequest) -> str:
     kinds = ", ".join(f"`{entry.flag}`" for entry in KINDS.values() if entry.flag)
     return f"""# Parameters of a masking
 
-All that can be asked of `shoal.mask`, from `shoal.MaskRequest`, which checks it. On the command line, kinds of columns
-are {kinds}; codes for missing are `--missing-code`, and options of a method `-O NAME=VALUE`:
+The parameters of `shoal.mask`, generated from `shoal.MaskRequest`, which checks them. On the command line, kinds of
+columns are {kinds}, codes for missing values are `--missing-code`, and options of a method are `-O NAME=VALUE`; see
 [Commands](commands.md#mask).
 
-""" + table(("parameter", "what it says", "default", "command line"), rows)
+""" + table(("parameter", "meaning", "default", "command line"), rows)
 
 
 def method_page() -> str:
     """Return the page of all methods with papers, costs and options, from the registry."""
     parts = [
         "# Methods and options\n",
-        """Made from the registry, as `shoal methods` and `shoal.methods()` are.
+        """This page is generated from the registry of methods, like `shoal methods` and `shoal.methods()`.
 [What each method does](../explanations/methods.md) shows their groups.
 """,
     ]
@@ -96,5 +106,5 @@ def method_page() -> str:
         ]
         if method.options:
             rows = [(f"`{option.name}`", cell(option.help), f"`{option.default!r}`") for option in method.options]
-            parts.append(table(("option", "what it says", "default"), rows))
+            parts.append(table(("option", "meaning", "default"), rows))
     return "\n".join(parts)

@@ -231,7 +231,7 @@ def test_what_cannot_be_masked_is_proposed_to_be_left_out():
 
 
 def test_help_and_choices_come_from_the_request_and_the_registry():
-    assert help_of("k") == "The least number of records in a group, at least 2."
+    assert help_of("k") == "Smallest group size, at least 2."
     assert methods() == shoal.methods().names
     assert {option.name for option in options_of("search")} >= {"time_limit", "bound"}
     assert "effort" not in {option.name for option in options_of("auto")}  # it is one choice, not two

@@ -242,7 +242,7 @@ assert read_manifest(Path("m.json")).content["parameters"]["share"] == "0.5"
 assert run.invoke(app, ["mask", "--from-manifest", "m.json", "-o", "again.csv"], catch_exceptions=False).exit_code == 0
 shown = run.invoke(app, ["mask", "--help"], env={"COLUMNS": "200"}).output
 assert "--share" in shown.partition("Promises")[2].partition("╰")[0]
-assert "The greatest share of one value of a column in --confidential in every group." in shown
+assert "The greatest share of one value of a column in --confidential in every group" in shown
 
 # The reference and the page.
 assert "| `share` | The greatest share" in reference_pages.parameter_page()

@@ -234,7 +234,7 @@ assert "farthest record: The farthest record moved so far. It does not count the
 assert "moved by 1.250" in open("page.html", encoding="utf-8").read()
 shown = " ".join(CliRunner().invoke(app, ["assess", "--help"], env={"COLUMNS": "2000"}).output.split())
 assert "farthest (distance of the farthest record)" in shown, shown
-assert "farthest (distance of the farthest record)" in reference_pages.command_page()
+assert "`farthest` (distance of the farthest record)" in reference_pages.command_page()
 assert '"farthest" (distance of the farthest record)' in " ".join(shoal.assess.__doc__.split())
 print("done")
 """
@@ -272,7 +272,7 @@ repeated = run.invoke(app, ["mask", "--from-manifest", "run.json", "-o", "again.
 assert repeated.exit_code == 0, repeated.output
 shown = run.invoke(app, ["mask", "--help"], env={"COLUMNS": "200"}).output
 panel = shown.partition("─ Output ─")[2].partition("╰")[0]
-assert "--volume" in panel and "Volume of the release; -k is not changed." in panel, shown
+assert "--volume" in panel and "Volume of the release; -k is not changed" in panel, shown
 text = "Volume of the release; `k` is not changed."
 assert f"| `volume` | {text} | `None` | `--volume` |" in reference_pages.parameter_page()
 assert f"| `--volume` | {text.replace('`k`', '-k')} |" in reference_pages.command_page()

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli import app
+from shoal.core.parameters import help_of
 from shoal.masking.request import parameters
 
 DOCS = ROOT / "docs"
@@ -83,7 +84,7 @@ def test_every_parameter_of_a_masking_is_on_its_page():
     page = reference.parameter_page()
     for item in parameters():
         assert f"| `{item.name}` |" in page
-        assert item.metadata["help"].split(":")[0].split("`")[0].split("'")[0].split("|")[0].strip() in page
+        assert reference.cell(help_of(item, lambda other: f"`{other.name}`")) in page
         for flag in item.metadata["flags"]:
             assert f"`{flag}`" in page
 

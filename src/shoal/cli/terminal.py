@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, Field
+from functools import partial
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -20,7 +22,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from shoal.core.errors import InputError
 from shoal.core.messages import Reference, summary_lines, visible
-from shoal.core.parameters import COLUMNS, PANELS, parameters_of
+from shoal.core.parameters import COLUMNS, PANELS, help_of, parameters_of
 from shoal.kinds.kind_registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from shoal.masking.verdict import Verdict
 
 __all__ = [
+    "first_sentence",
     "flags_of",
     "forget_warnings",
     "kind_options",
@@ -50,6 +53,7 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., None])
 Texts = list[str] | None
 COLOURS = {"stop": typer.colors.RED, "look": typer.colors.YELLOW, "fine": typer.colors.GREEN}  # of verdicts
+METAVARS = {list: "COLUMN,…", Path: "FILE", int: "N", float: "NUMBER", str: "WORD"}  # by the type of an option
 NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
 _to_stderr: ContextVar[bool] = ContextVar("whether standard output holds a table, and nothing else", default=False)
@@ -59,7 +63,7 @@ _warnings: ContextVar[list[str]] = ContextVar("warnings that the command has pri
 def kind_options() -> dict[str, OptionInfo]:
     """Return the options of the parameter `kinds`: one for each kind of column that is named."""
     return {
-        word: typer.Option(kind.flag, metavar=kind.metavar, help=kind.help, rich_help_panel=COLUMNS)
+        word: typer.Option(kind.flag, metavar=kind.metavar, help=first_sentence(kind.help), rich_help_panel=COLUMNS)
         for word, kind in KINDS.items()
         if kind.flag
     }
@@ -85,6 +89,7 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
                 made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
         options = sorted([*made, *(part for part in explicit if _info(part))], key=_panel)
         command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
+        command.request = request  # type: ignore[attr-defined]  # the reference shows the whole help of its parameters
         return command
 
     return complete
@@ -119,13 +124,23 @@ def option(name: str, request: type = MaskRequest) -> Any:
     items = {item.name: item for item in parameters_of(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
-    text = item.metadata["help"].worded(lambda other: typed(other, flags)).replace("``", "")
     return typer.Option(
         *item.metadata["flags"],
-        metavar=item.metadata["metavar"],
-        help=text + (" Repeat for several." if item.metadata["typed"] is list else ""),
+        metavar=item.metadata["metavar"] or "|".join(item.metadata["choices"]) or METAVARS.get(item.metadata["typed"]),
+        help=first_sentence(help_of(item, partial(typed, flags=flags)).replace("``", "")),
         rich_help_panel=item.metadata["panel"],
     )
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a help text, without its full stop: an option has one line in the help.
+
+    Examples
+    --------
+    >>> first_sentence("Roles file, such as roles.toml. It holds roles.")
+    'Roles file, such as roles.toml'
+    """
+    return text.partition(". ")[0].removesuffix(".")
 
 
 def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[Any], Any]) -> dict[str, Any]:

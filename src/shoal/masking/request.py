@@ -84,12 +84,12 @@ class MaskRequest(metaclass=_RequestType):
     """
 
     k: int = described(
-        None, "The least number of records in a group, at least 2.", "-k",
+        None, "Smallest group size, at least 2.", "-k",
         panel=ESSENTIALS, label="Group size k", typed=int, stored=(int,),
     )  # fmt: skip
     columns: Sequence[Name] | Name | None = described(
         None,
-        f"""The columns to mask. Other columns are left out ({parameter("rest")}). By default every column gets the role
+        f"""Columns to mask. Other columns are left out ({parameter("rest")}). By default every column gets the role
         that ``shoal inspect`` proposes.""",
         "-c",
         "--column",
@@ -100,29 +100,29 @@ class MaskRequest(metaclass=_RequestType):
     )
     method: str | Callable[..., Any] | Method = described(
         AUTO,
-        f"""``{AUTO}`` finds the optimum for one column; for several it improves MDAV as long as {parameter("effort")}
-        allows. All methods: {", ".join(ALL_METHODS)}.""",
+        f"""Method that forms the groups. ``{AUTO}`` finds the optimum for one column; for several columns it improves
+        the groups of MDAV for as long as {parameter("effort")} allows. All methods: {", ".join(ALL_METHODS)}.""",
         "-m",
         "--method",
+        metavar="NAME",
         panel=ESSENTIALS,
         label="Method",
-        python="Also a function ``f(X, k)`` that returns the group of each record. `shoal.methods` describes them all.",
+        python="Also a function ``f(X, k)`` that returns the group of each record. `shoal.methods` describes all.",
         stored=(str,),
     )
     kinds: Mapping[Name, Any] | None = described(
         None,
-        "Columns that hold no numbers, or numbers that are codes: categories, ordered categories, hierarchies, dates.",
+        "Kinds of columns that are not plain numbers: categories, ordered categories, hierarchies, dates, places.",
         panel=COLUMNS,
         label="Kinds",
-        python="""A mapping to ``shoal.Nominal()``, ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")`` or, for text
-        that holds dates or times, ``shoal.Date()`` or ``shoal.Date("%d.%m.%Y")``; of a latitude and a longitude
-        together ``shoal.Place()``. By default text and Booleans are nominal, ordered categories ordinal.""",
+        python="""A mapping of columns to ``shoal.Nominal()``, ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``,
+        for dates or times stored as text ``shoal.Date()`` or ``shoal.Date("%d.%m.%Y")``, or for a pair of latitude and
+        longitude ``shoal.Place()``. By default text and Booleans are nominal, and ordered categories are ordinal.""",
         stored=(dict, NoneType),
     )
     distance: Sequence[Name] | Name | None = described(
         None,
-        """The columns that decide which records are similar; all masked columns if not given. All masked columns are
-        replaced.""",
+        "Columns that measure similarity (default: all masked). All masked columns are replaced.",
         "--distance",
         panel=COLUMNS,
         label="Compared columns",
@@ -131,7 +131,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     importance: Mapping[Name, float] | None = described(
         None,
-        "How much columns count when records are compared; 1 by default.",
+        "Importance of columns in similarity (default: 1).",
         "--importance",
         panel=COLUMNS,
         label="Importance",
@@ -142,7 +142,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     by: Sequence[Name] | Name | None = described(
         None,
-        "Columns that split the table into strata: groups never cross them.",
+        "Columns that define strata; groups never cross strata.",
         "--by",
         panel=ESSENTIALS,
         label="Strata",
@@ -151,7 +151,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     identifiers: Sequence[Name] | Name | None = described(
         None,
-        "Columns that identify a person or a firm; they are dropped from the release.",
+        "Columns to leave out, such as identifiers.",
         "--drop",
         panel=COLUMNS,
         label="Identifiers",
@@ -160,7 +160,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     keep: Sequence[Name] | Name | None = described(
         None,
-        "Columns to release unchanged although an outsider may know them; identifiers among them are released too.",
+        "Columns to release unchanged, without protection. Identifiers among them are released too.",
         "--keep",
         panel=COLUMNS,
         label="Kept columns",
@@ -169,7 +169,8 @@ class MaskRequest(metaclass=_RequestType):
     )
     roles: str | os.PathLike[str] | Mapping[Name, Any] | None = described(
         None,
-        "File of the role, kind and missing codes of every column, as written by ``shoal inspect IN -o ROLES``.",
+        """Roles file, as written by ``shoal inspect IN -o ROLES``. It holds the role, kind and missing codes of every
+        column.""",
         "--roles",
         panel=ESSENTIALS,
         label="Roles file",
@@ -179,7 +180,8 @@ class MaskRequest(metaclass=_RequestType):
     )
     rest: str = described(
         "drop",
-        "Columns without a role: ``drop`` leaves them out, ``keep`` releases them unchanged, ``error`` refuses them.",
+        """Columns without a role. ``drop`` leaves them out, ``keep`` releases them
+        unchanged, ``error`` refuses the table.""",
         "--rest",
         panel=COLUMNS,
         label="Other columns",
@@ -192,14 +194,15 @@ class MaskRequest(metaclass=_RequestType):
     )
     unit: Name | None = described(
         None,
-        "Unit column (person, household, firm). k then counts distinct units per group.",
+        "Unit column (person, household, firm); k counts units.",
         "--unit",
         panel=COLUMNS,
+        metavar="COLUMN",
         label="Unit",
     )
     confidential: Sequence[Name] | Name | None = described(
         None,
-        """Sensitive columns, released unchanged: their diversity per group and their closeness to the table are
+        """Sensitive columns, released unchanged. Their diversity per group and their closeness to the table are
         measured in the release. A missing value counts as a value.""",
         "--confidential",
         panel=PROTECTION,
@@ -210,31 +213,31 @@ class MaskRequest(metaclass=_RequestType):
     promises: Mapping[str, Any] = described_by(PROMISES)
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = described(
         None,
-        """Column of record weights: a group's value is then the weighted mean, so that weighted totals are kept.
-        k still counts records.""",
+        """Weight column; groups release weighted means. Weighted totals are then kept. k still counts records.""",
         "--weights",
         panel=COLUMNS,
+        metavar="COLUMN",
         label="Weight",
         python="Also a vector.",
     )
     missing: str = described(
         "group",
-        """Treatment of records with missing values in masked columns: ``error`` refuses them, ``group`` masks them
-        with records missing the same columns, ``drop`` leaves them out of the release.""",
+        """Records with missing values. ``group`` masks them with records that have
+        the same columns missing, ``drop`` suppresses them, ``error`` refuses the table.""",
         "--missing",
         panel=MISSING_VALUES,
         label="Records with missing values",
         stored=(str,),
         choices={
-            "error": "refuse them",
             "group": "group them with records missing the same columns",
-            "drop": "leave them out",
+            "drop": "suppress them",
+            "error": "refuse the table",
         },
     )
     missing_codes: Mapping[Name, Any] | None = described(
         None,
-        f"""Numbers or texts that mean missing in masked columns: {parameter("missing")} applies to their cells. Other
-        columns keep them.""",
+        f"""Codes for missing values. {parameter("missing")} applies to such cells of masked columns. Other columns keep
+        them.""",
         "--missing-code",
         panel=MISSING_VALUES,
         label="Codes for missing",
@@ -245,34 +248,35 @@ class MaskRequest(metaclass=_RequestType):
     )
     small: str = described(
         "merge",
-        f"""Treatment of fewer than k records in a stratum, or missing, or zero in ({parameter("zeros")}), the same
-        columns: ``error`` refuses and lists them, ``suppress`` leaves them out of the release, ``merge`` joins strata
-        to the nearest, which then read "a or b" (or the common ancestor, if the column has a hierarchy), and rare
-        patterns of missing values to others, whose records then miss what either misses.""",
+        f"""Strata and patterns of missing values below k. This covers fewer than k records
+        of a stratum, also with the same missing columns or the same kept zeros ({parameter("zeros")}). ``merge`` joins
+        a stratum to the nearest one, released as "a or b" (or as the common ancestor in a hierarchy), and makes values
+        of similar records missing for a rare pattern. ``suppress`` suppresses the records, ``error`` refuses the table
+        and lists them.""",
         "--small",
         panel=MISSING_VALUES,
         label="Strata and patterns below k",
         stored=(str, NoneType),
         choices={
-            "error": "refuse them",
-            "suppress": "leave their records out",
             "merge": "join them to others",
+            "suppress": "suppress their records",
+            "error": "refuse the table",
         },
     )
     max_left_out: str | float = described(
         "5%",
-        """The largest share of records that may be left out, and of cells that may be made missing, such as ``20%``;
-        more is refused.""",
+        """Largest share of records suppressed or cells blanked. A table that needs more is refused.""",
         "--max-left-out",
         panel=MISSING_VALUES,
-        label="Most records left out",
+        metavar="SHARE",
+        label="Largest share suppressed",
         python="Also a number from 0 to 1.",
         stored=(str, float, int),
     )
     zeros: Sequence[Name] | Name | None = described(
         None,
-        """Masked columns of numbers whose zeros are kept: a record that is zero stays zero, and is grouped with records
-        that are zero in the same of these columns.""",
+        """Masked columns whose zeros are kept. A zero remains zero, and its record is grouped with records that are
+        zero in the same of these columns.""",
         "--keep-zeros",
         panel=COLUMNS,
         label="Columns whose zeros are kept",
@@ -281,44 +285,45 @@ class MaskRequest(metaclass=_RequestType):
     )
     sums: Sequence[str] | str | None = described(
         None,
-        """Rules such as ``total = wages + capital`` that hold for masked columns, in the table and in the release; also
-        with minus. Put names with blanks or signs in backticks or quotes.""",
+        """Sum rule to keep, such as ``total = wages + capital``. It must hold in the table; plus and minus are allowed.
+        Put names with spaces or signs in backticks or quotes.""",
         "--sum",
         panel=COLUMNS,
+        metavar="RULE",
         label="Sums that are kept",
         typed=list,
         stored=(list, NoneType),
     )
     integers: str = described(
         "round",
-        """Means of columns of whole numbers: ``float`` may get decimals, ``round`` stays whole, ``totals`` stays whole
-        and keeps the total of each column, in every stratum and block.""",
+        """Means of whole numbers. ``round`` keeps them whole, ``float`` allows
+        decimals, ``totals`` keeps them whole and also keeps the total of each column in every stratum and block.""",
         "--integers",
         panel=OUTPUT,
         label="Columns of whole numbers",
         stored=(str,),
         choices={
-            "float": "may get decimals",
-            "round": "stay whole",
-            "totals": "stay whole, totals are kept",
+            "round": "keep them whole",
+            "float": "allow decimals",
+            "totals": "keep them whole, and keep totals",
         },
     )
     decimals: str = described(
         "fit",
-        """Decimals of other means: ``fit`` allows at most one more than the column has, ``all`` keeps all digits.
-        Columns of sums that are kept have all digits.""",
+        """Decimals of other means. ``fit`` allows at most one decimal more than the column has;
+        ``all`` keeps all digits, as do columns of sum rules.""",
         "--decimals",
         panel=OUTPUT,
         label="Decimals",
         stored=(str,),
         choices={
-            "fit": "at most one more than the column has",
+            "fit": "at most one more than in the column",
             "all": "all digits",
         },
     )
     aggregate: str = described(
         "mean",
-        "The value released for a group: ``mean``, ``median`` or ``medoid`` (a real record's values).",
+        "Value of a group. A medoid has the values of a real record.",
         "--aggregate",
         panel=METHOD,
         label="Value of a group",
@@ -327,8 +332,8 @@ class MaskRequest(metaclass=_RequestType):
     )
     refine: int | None = described(
         0,
-        """Refinement steps per record: a last pass moves records between groups to lower the released loss, by the
-        mode or median of categories instead of the mean. 50 steps take a few seconds for 30,000 records.""",
+        """Refinement steps per record. A last pass moves records between groups to reduce the loss of the released
+        values, such as modes and medians. 50 steps take a few seconds for 30,000 records.""",
         "--refine",
         panel=METHOD,
         label="Refinement steps per record",
@@ -337,8 +342,8 @@ class MaskRequest(metaclass=_RequestType):
     )
     block: int | None = described(
         None,
-        """Mask the table in blocks of about this many records at most; 0 for none. By default methods that take
-        several columns mask tables with more than 100,000 records in a stratum in blocks of 10,000.""",
+        """Largest number of records in a block; 0 for no blocks. By default, methods for several columns use blocks of
+        about 10,000 records for tables with more than 100,000 records in a stratum.""",
         "--block",
         panel=LARGE,
         label="Block size",
@@ -347,10 +352,10 @@ class MaskRequest(metaclass=_RequestType):
     )
     split: str | None = described(
         None,
-        f"""How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time, ``univariate`` (equal intervals
-        of one column) or ``sorted`` (in the order of one column, as many records as {parameter("block")} says). By
-        default ``one``, but ``all`` for up to 5 columns if the method is not a search; shoal tries both on a sample and
-        keeps the better.""",
+        f"""Cut of blocks. ``all`` splits all columns at once (a
+        2^d-tree), ``one`` a column at a time; ``univariate`` uses equal intervals of one column, ``sorted`` its order,
+        with as many records per block as {parameter("block")}. By default ``one``; with fast methods and up to 5
+        columns, shoal tries ``one`` and ``all`` on a sample and keeps the better.""",
         "--split",
         panel=LARGE,
         label="Cut of blocks",
@@ -358,9 +363,9 @@ class MaskRequest(metaclass=_RequestType):
     )
     block_by: Sequence[Name] | Name | None = described(
         None,
-        f"""The masked columns of numbers that blocks are cut along; all by default, the first where
-        {parameter("split")} uses one column. With ``all`` and ``one``, records that are alike in them are cut along the
-        other columns.""",
+        f"""Columns along which blocks are cut. By default all masked columns of numbers, or the first one if
+        {parameter("split")} uses one column. With ``all`` and ``one``, records that are equal in these columns are cut
+        along the others.""",
         "--block-by",
         panel=LARGE,
         label="Columns that blocks are cut along",
@@ -369,10 +374,10 @@ class MaskRequest(metaclass=_RequestType):
     )
     engine: str | None = described(
         None,
-        f"""``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
-        the file in {parameter("output")}, by processes of this machine. Chosen by the size of the file by default. On a
-        cluster ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a Parquet data set, which is a
-        folder; both may be at addresses (``s3://…``).""",
+        f"""Where the table is masked. By default, the size of the file decides between
+        ``memory`` and ``local``. ``local`` masks a table on disk with processes of this machine: CSV or Parquet, as a
+        file, a folder or a glob, to the file in {parameter("output")}. ``dask`` masks CSV or Parquet files on a
+        cluster, ``spark`` Parquet files, to a Parquet data set (a folder); both accept addresses (``s3://…``).""",
         "--engine",
         panel=LARGE,
         label="Engine",
@@ -380,16 +385,17 @@ class MaskRequest(metaclass=_RequestType):
     )
     memory: str | int | None = described(
         None,
-        """The memory for engine ``local``, all its processes together, such as ``2GB``; half of the free memory by
-        default. The calling process is one of them, with what it held before. The summary shows the peaks.""",
+        """Memory limit of engine ``local``, such as ``2GB``. It covers all processes, including the calling one and the
+        memory it already holds. Default: half of the free memory. The summary shows the peaks.""",
         "--memory",
         panel=LARGE,
+        metavar="SIZE",
         label="Memory",
         stored=(str, int, NoneType),
     )
     processes: int | None = described(
         None,
-        "The number of worker processes of engine ``local``; one per processor by default.",
+        "Worker processes of engine ``local`` (default: one per processor).",
         "--processes",
         panel=LARGE,
         label="Processes",
@@ -398,24 +404,26 @@ class MaskRequest(metaclass=_RequestType):
     )
     scheduler: str | None = described(
         None,
-        "The address of the cluster for engine ``dask``; the current client, or this process, by default.",
+        "Address of the Dask cluster. Default: the current client, or this process.",
         "--scheduler",
         panel=LARGE,
+        metavar="ADDRESS",
         label="Scheduler",
         stored=(),
     )
     master: str | None = described(
         None,
-        """Where engine ``spark`` runs, such as ``yarn`` or ``local-cluster[2,1,1024]``; the active session, or the one
-        in Spark's settings, by default.""",
+        """Spark master, such as ``yarn`` or ``local-cluster[2,1,1024]``. Default: the active session, or the master in
+        Spark's settings.""",
         "--master",
+        metavar="MASTER",
         panel=LARGE,
         label="Master",
         stored=(),
     )
     shuffle: bool | int | None = described(
         False,
-        "Release the records in random order, by the randomness of the operating system.",
+        "Release records in random order. The randomness comes from the operating system.",
         "--shuffle",
         panel=OUTPUT,
         label="Release in random order",
@@ -425,9 +433,9 @@ class MaskRequest(metaclass=_RequestType):
     )
     effort: str | None = described(
         None,
-        f"""Search effort of method ``{AUTO}``, and of every method with {parameter("diversity")},
-        {parameter("closeness")} or {parameter("unit")}: ``fast``, ``good`` (default) or ``best``, which takes at least
-        five times as long.""",
+        f"""Search effort (default: good). It applies to method ``{AUTO}``, and to every
+        method with {parameter("diversity")}, {parameter("closeness")} or {parameter("unit")}. ``best`` takes at least
+        five times as long as ``good``.""",
         "--effort",
         panel=METHOD,
         label="Search effort",
@@ -438,7 +446,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     output: str | os.PathLike[str] | None = described(
         None,
-        "Write the masked table to this file, as a whole or not at all.",
+        "File for the masked table. It is written completely or not at all.",
         "-o",
         "--output",
         panel=ESSENTIALS,
@@ -448,8 +456,8 @@ class MaskRequest(metaclass=_RequestType):
     )
     labels: str | os.PathLike[str] | None = described(
         None,
-        f"""Write the row number of each released record in the original table, its group and the size of the group to
-        this file. Whoever has it can undo {parameter("shuffle")}.""",
+        f"""File for the group of each record. It holds the row number of each released record in the original, its
+        group and the size of the group, and undoes {parameter("shuffle")}: do not release it.""",
         "--labels",
         panel=OUTPUT,
         label="Labels file",
@@ -457,26 +465,34 @@ class MaskRequest(metaclass=_RequestType):
         stored=(),
     )
     delimiter: str | None = described(
-        None, "The delimiter of a CSV file, or ``tab``; detected by default.", "--delimiter",
+        None, "Delimiter of a CSV file, or ``tab`` (default: detected).", "--delimiter",
+        metavar="SIGN",
         panel=CSV_FILES, label="Delimiter",
     )  # fmt: skip
     encoding: str | None = described(
-        None, "The encoding of a CSV file; detected by default.", "--encoding", panel=CSV_FILES, label="Encoding"
+        None,
+        "Encoding of a CSV file (default: detected).",
+        "--encoding",
+        metavar="NAME",
+        panel=CSV_FILES,
+        label="Encoding",
     )
     decimal: str | None = described(
-        None, "The decimal sign of a CSV file; detected by default.", "--decimal",
+        None, "Decimal sign of a CSV file (default: detected).", "--decimal",
+        metavar="SIGN",
         panel=CSV_FILES, label="Decimal sign",
     )  # fmt: skip
     thousands: str | None = described(
         None,
-        "The thousands separator of a CSV file, such as the point in 90.000,50; none by default.",
+        "Thousands separator of a CSV file (default: none). For example the point in 90.000,50.",
         "--thousands",
+        metavar="SIGN",
         panel=CSV_FILES,
         label="Thousands separator",
     )
     skip_rows: int | None = described(
         0,
-        "Lines above the header of a CSV file or an Excel sheet, such as titles, that are skipped.",
+        "Lines to skip above the header of a CSV file or Excel sheet.",
         "--skip-rows",
         panel=CSV_FILES,
         label="Lines above the header",
@@ -485,7 +501,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     no_header: bool | None = described(
         False,
-        "The first line of a CSV file or an Excel sheet is a record: columns are called column_1, column_2, ….",
+        "First line is a record, not a header. Columns are then called column_1, column_2, ….",
         "--no-header",
         panel=CSV_FILES,
         label="No header",
@@ -493,12 +509,12 @@ class MaskRequest(metaclass=_RequestType):
         stored=(bool, NoneType),
     )
     sheet: str | None = described(
-        None, "The sheet of an Excel file; the first by default.", "--sheet", panel=CSV_FILES, label="Sheet"
+        None, "Sheet of an Excel file (default: the first).", "--sheet", metavar="NAME", panel=CSV_FILES, label="Sheet"
     )
     escape_formulas: bool | None = described(
         False,
-        """Put an apostrophe before cells of text and column names in a CSV file that a spreadsheet would run as
-        formulas: those that begin with =, +, - or @ and are not numbers.""",
+        """Put an apostrophe before possible formulas in a CSV file. These are cells of text and column names that begin
+        with =, +, - or @ and are not numbers; a spreadsheet would run them.""",
         "--escape-formulas",
         panel=CSV_FILES,
         label="Escape formulas",
