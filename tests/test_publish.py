@@ -208,9 +208,7 @@ def test_values_far_outside_are_clipped_too():
 )
 def test_bounds_fit_the_type_of_the_column(table):
     first, second = (0, 1) if isinstance(table, np.ndarray) else ("0", "1")
-    with pytest.raises(
-        InputError, match=r"'bounds' must fit the type of column '?1'?, which has no number as large as"
-    ):
+    with pytest.raises(InputError, match=r"'bounds' must fit the type of column '?1'?, which cannot represent"):
         shoal.publish(table, 1.0, bounds={second: (-1e50, 1), first: (0, 100)})
 
 

@@ -239,7 +239,7 @@ def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
             "Method 'optimal' covers values with the groups taken as given .* --definition microaggreg",
         ),
         (["-m", "mst-d", "-k", "5"], "Method 'mst-d' covers values"),
-        (["-m", "none", "--definition", "microaggregated"], "Method 'none' does not take the groups as given"),
+        (["-m", "none", "--definition", "microaggregated"], "Method 'none' does not rely on given groups"),
         (["--definition", "3"], "--definition must be standard or microaggregated, got '3'"),
         (["-m", "optimum"], "Did you mean 'optimal'"),
         (["--private"], "--private requires --explore"),

@@ -204,7 +204,7 @@ def test_the_ledger_adds_up_epsilon_and_delta(tmp_path):
 def test_a_ledger_without_a_total_of_delta_has_none_to_spend(tmp_path):
     path = tmp_path / "L.json"
     spend(path, 1.0, 5.0, {}, new=True)
-    with pytest.raises(BudgetExceededError, match="has no total of delta"):
+    with pytest.raises(BudgetExceededError, match="was created without a total of delta"):
         spend(path, 1.0, None, {}, delta=1e-9)
     content = json.loads(path.read_text())
     content["entries"][0]["delta"] = -1.0

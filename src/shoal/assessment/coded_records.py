@@ -112,11 +112,11 @@ def read_pair(
         else kind.read_released(name, after.cells_of(name, kind), coding, columns.scales.get(name))
         for (name, kind), coding in zip(columns.kind_of.items(), codings, strict=True)
     ]
-    own = Own(np.empty(0, dtype=np.int64), codes)
-    alike = identical_records(numbers_of(arrays, own), stratum_codes(before, by))
+    part_codes = Own(np.empty(0, dtype=np.int64), codes)
+    alike = identical_records(numbers_of(arrays, part_codes), stratum_codes(before, by))
     embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
-    X = embedding.continuous(numbers_of({"X": X}, own))
-    lost = None if lost is None else numbers_of({"X": lost}, own)
+    X = embedding.continuous(numbers_of({"X": X}, part_codes))
+    lost = None if lost is None else numbers_of({"X": lost}, part_codes)
     Y = embedding.continuous(np.column_stack(released))
     return CodedRecords(columns.masked, X, embedding, alike, lost, columns.scales), Y
 

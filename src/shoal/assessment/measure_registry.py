@@ -78,8 +78,8 @@ def check_measures(names: Sequence[str]) -> None:
     """Refuse names of unknown measures."""
     for name in names:
         if name != ALL and name not in MEASURES:
-            known = ", ".join(map(repr, [*MEASURES, ALL]))
-            raise InputError(f"{parameter('measures')} must be among {known}, got {name!r}.{closest(name, MEASURES)}")
+            choices = ", ".join(map(repr, [*MEASURES, ALL]))
+            raise InputError(f"{parameter('measures')} must be among {choices}, got {name!r}.{closest(name, MEASURES)}")
 
 
 def choose_measures(

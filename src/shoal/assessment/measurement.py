@@ -73,11 +73,11 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
 
 def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
     """Read both tables; only the original may have lines above its header or several sheets."""
-    written: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
+    format_options: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
     layout: dict[str, Any] = {"skip_rows": request.skip_rows, "no_header": request.no_header}
     if request.sheet is not None:
         layout["sheet"] = request.sheet
-    return open_data(original, **layout, **written), open_data(masked, **written)
+    return open_data(original, **layout, **format_options), open_data(masked, **format_options)
 
 
 def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:

@@ -54,7 +54,7 @@ def check_order(
         if name in by and joined:
             notes.append(f"column {name} names joined strata in {int(differs.sum()):,} records of the masked table")
         elif _are_renamed(old[str(i)], new[str(i)]):
-            notes.append(f"column {name} has other values in the masked table, consistently replaced")
+            notes.append(f"column {name} was recoded consistently in the masked table")
         else:
             raise InputError(
                 f"Column {name!r} differs in record {int(differs.arg_true()[0]) + 1}. If it was masked, list it in "
@@ -168,7 +168,7 @@ def check_nearness(before: CodedRecords, Y: Floats) -> None:
     accident = np.sqrt(np.sum(np.nansum(np.square(Z), axis=0) * np.nansum(np.square(W), axis=0)) / (len(Y) - 1))
     if accident > 0 and together <= DEVIATIONS * accident:
         raise InputError(
-            f"{parameter('masked')} must contain the records in the order of {parameter('original')}, but they are no "
+            f"{parameter('masked')} must contain the records in the order of {parameter('original')}, but they are not "
             f"nearer to their originals than in random order. {WAYS_OUT}, or {setting('shuffled', False)} if the order "
             "is right."
         )

@@ -123,19 +123,19 @@ def _method(method: str | None, definition: str) -> str:
     """Return the requested method if it belongs to the requested definition."""
     if definition not in DEFINITIONS:
         raise InputError(f"--definition must be standard or microaggregated, got {definition!r}.")
-    chosen = find_publication_method(method or (DEFAULT if definition == "standard" else "optimal"))
-    if chosen.definition == 3 and definition == "standard":
+    entry = find_publication_method(method or (DEFAULT if definition == "standard" else "optimal"))
+    if entry.definition == 3 and definition == "standard":
         raise InputError(
-            f"Method {chosen.name!r} covers values with the groups taken as given (Definition 3): the release shows "
+            f"Method {entry.name!r} covers values with the groups taken as given (Definition 3): the release shows "
             "groups that follow the data, and an attacker who knows the other records can learn more from them than "
             "epsilon suggests. Use --definition microaggregated to accept that, or -m insensitive-ir."
         )
-    if chosen.definition == 1 and definition == "microaggregated":
+    if entry.definition == 1 and definition == "microaggregated":
         raise InputError(
-            f"Method {chosen.name!r} does not take the groups as given: the standard definition covers it. Leave "
+            f"Method {entry.name!r} does not rely on given groups: the standard definition covers it. Leave "
             "--definition out."
         )
-    return chosen.name
+    return entry.name
 
 
 def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]) -> None:
@@ -173,12 +173,12 @@ def read_categories(texts: list[str]) -> dict[str, list[str]]:
     """
     categories: dict[str, list[str]] = {}
     for text in texts:
-        name, equals, listed = text.partition("=")
+        name, equals, values = text.partition("=")
         if not equals:
             raise InputError(f"--categories must read COLUMN=A,B,…, got {text!r}; for example sex=f,m.")
         if name in categories:
             raise InputError(f"--categories names column {name!r} twice.")
-        categories[name] = listed.split(",")
+        categories[name] = values.split(",")
     return categories
 
 

@@ -83,7 +83,7 @@ class Trial:
         """The greater of linked and chance.
 
         A poor partition moves records so far that linkage fails more often than chance; an intruder who finds the right
-        group in another way still succeeds with the probability of chance.
+        group in another way still succeeds with probability `chance`.
         """
         return max(self.linked, self.chance)
 
@@ -115,8 +115,12 @@ class Attempt(NamedTuple):
             codes = confidential_codes(arrays, plan.own[0].confidential)["confidential"]
             worst(codes, identical, plan.promise)
         columns = plan.columns
-        beside = [name for name in columns.outsider if name not in (*columns.masked, *columns.by)]
-        unchanged = number_rows(self.records.originals(beside))[0] if beside else np.zeros(len(cell), dtype=np.int64)
+        unchanged_names = [name for name in columns.outsider if name not in (*columns.masked, *columns.by)]
+        unchanged = (
+            number_rows(self.records.originals(unchanged_names))[0]
+            if unchanged_names
+            else np.zeros(len(cell), dtype=np.int64)
+        )
         total = losses(self.groups.buckets, plan.omissions)
         # Compiling happens once per installation and does not count as time of a run.
         seconds = plan.timings["partition"] - plan.timings.get("compile", 0.0)

@@ -117,7 +117,7 @@ def check_size(k: object) -> int:
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise InputError(f"{parameter('k')} must be a whole number of at least 2, got {k!r}.")
     if k < 2:
-        raise InputError(f"{parameter('k')} must be at least 2, got {k}: a group of one record hides nobody.")
+        raise InputError(f"{parameter('k')} must be at least 2, got {k}: a group of one record protects nobody.")
     return int(k)
 
 

@@ -144,7 +144,7 @@ def with_help_of(request: type) -> Callable[[Function], Function]:
     def complete(function: Function) -> Function:
         lines = []
         for item in parameters_of(request):
-            text = help_of(item, lambda other: f"`{other.name}`", python=True).replace("``", '"')
+            text = help_of(item, lambda reference: f"`{reference.name}`", python=True).replace("``", '"')
             name = "**options" if item.name == "options" else item.name
             lines += [name, *(f"    {line}" for line in wrap(text, 110))]
         function.__doc__ = str(function.__doc__).replace("*parameters*", "\n    ".join(lines))

@@ -208,11 +208,11 @@ def listed_values(kind: str, values: object) -> tuple[Any, ...]:
     """Return values as a tuple; refuse anything but a list, because text would be split into letters."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"Kind {kind} must have lists of values, got {values!r}.")
-    listed = tuple(values)
-    for value in listed:
+    result = tuple(values)
+    for value in result:
         if not isinstance(value, Hashable):
             raise InputError(f"Kind {kind} must have lists of single values, but one contains {value!r}.")
-    return listed
+    return result
 
 
 def is_flat_list(plain: object) -> bool:

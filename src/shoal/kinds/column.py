@@ -115,13 +115,13 @@ def decimals_of(values: npt.NDArray[Any]) -> int | None:
     if not len(present):
         return None
     for numbers in (present[:SAMPLE], present):  # a sample often shows that numbers have full precision
-        decimals, left = 0, numbers[np.rint(numbers) != numbers]
-        while len(left):
+        decimals, remaining = 0, numbers[np.rint(numbers) != numbers]
+        while len(remaining):
             decimals += 1
             power = 10.0**decimals
-            if decimals > MOST_DECIMALS or np.abs(left).max() * power >= exact:
+            if decimals > MOST_DECIMALS or np.abs(remaining).max() * power >= exact:
                 return None
-            left = left[np.rint(left * power) / power != left]
+            remaining = remaining[np.rint(remaining * power) / power != remaining]
     return decimals
 
 
@@ -133,8 +133,8 @@ def is_whole(values: Floats) -> bool:
     >>> is_whole(np.array([2.0, np.nan])), is_whole(np.array([2.5])), is_whole(np.array([np.nan]))
     (True, False, False)
     """
-    some = values[:1000]
-    if (np.rint(some) != some)[~np.isnan(some)].any():
+    sample = values[:1000]
+    if (np.rint(sample) != sample)[~np.isnan(sample)].any():
         return False
     present = values[~np.isnan(values)]
     return bool(len(present) and (np.rint(present) == present).all())
@@ -192,10 +192,10 @@ class Cells:
         """A sample of cells from the whole column, as text; empty if they are neither text nor whole numbers."""
         if not (self.text or self.whole):
             return []
-        some = self.values.gather_every(max(1, self.present // SAMPLE))
+        sample = self.values.gather_every(max(1, self.present // SAMPLE))
         if self.text:
-            return some.str.slice(0, 200).to_list()
-        return [str(int(number)) for number in some.to_list() if np.isfinite(number)]
+            return sample.str.slice(0, 200).to_list()
+        return [str(int(number)) for number in sample.to_list() if np.isfinite(number)]
 
     def look_like(self, pattern: re.Pattern[str]) -> bool:
         """Return True if most of the cells match a pattern."""
@@ -234,8 +234,8 @@ def composed(value: Any) -> Any:
 def composed_cells(cells: pl.Series) -> pl.Series:
     """Return text and categories in NFC; return ASCII and other types unchanged."""
     if isinstance(cells.dtype, (pl.Categorical, pl.Enum)):
-        listed = cells.unique().cast(pl.String)
-        return cells if composed_cells(listed).equals(listed) else composed_cells(cells.cast(pl.String))
+        categories = cells.unique().cast(pl.String)
+        return cells if composed_cells(categories).equals(categories) else composed_cells(cells.cast(pl.String))
     if cells.dtype != pl.String or (cells.str.len_bytes() == cells.str.len_chars()).all():
         return cells
     return cells.str.normalize("NFC")
@@ -254,7 +254,7 @@ def one_form(values: Iterable[Any]) -> dict[Spelling, Spelling]:
     texts = [value for value in values if isinstance(value, str)]
     if all(map(str.isascii, texts)):
         return {}
-    chosen: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for text in sorted(texts, key=lambda text: (len(text.encode()), text)):
-        chosen.setdefault(composed(text), text)
-    return {text: chosen[composed(text)] for text in texts if chosen[composed(text)] != text}
+        spelling.setdefault(composed(text), text)
+    return {text: spelling[composed(text)] for text in texts if spelling[composed(text)] != text}

@@ -178,10 +178,10 @@ def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
     """Return a refusal that names the first cell not matching the kind's format, and a remedy."""
     record = next(i for i, cell in enumerate(text) if cell is not None and _read_cell(kind, cell) is None)
     rule = f"the format {kind.format!r}" if kind.format else "ISO 8601, such as 2024-01-31 or 2024-01-31T10:00"
-    other = find_format(text)
+    fitting_format = find_format(text)
     way_out = "Correct the cell, make it missing, or set a format that fits all cells"
-    if other is not None:
-        way_out = f"Set their format with {date_setting(name, other)}"
+    if fitting_format is not None:
+        way_out = f"Set their format with {date_setting(name, fitting_format)}"
     return InputError(
         f"Column {name!r} must contain dates or times in {rule}, but record {first + record + 1} contains "
         f"{text[record]!r}. {way_out}."
@@ -207,8 +207,8 @@ def find_format(text: pl.Series) -> str | None:
     """
     cells = text.drop_nulls().str.strip_chars().unique()
     clocks = [clock + zone for clock in CLOCKS for zone in ("", "Z")]
-    both = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
-    tried = (Date(format_) for format_ in (None, *DAYS, *CLOCKS, *both)) if len(cells) else ()
+    date_times = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
+    tried = (Date(format_) for format_ in (None, *DAYS, *CLOCKS, *date_times)) if len(cells) else ()
     glance = cells.head(GLANCE)
     return next((kind.format or "" for kind in tried if fits(kind, glance) and fits(kind, cells)), None)
 

@@ -201,7 +201,7 @@ class Hierarchy(Category):
         for level in range(1, self.depth):
             for node in levels[level]:
                 nodes.setdefault((level, node), len(nodes))
-        codes = [[nodes[level, node] for level, node in enumerate(way)] for way in zip(*levels, strict=True)]
+        codes = [[nodes[level, node] for level, node in enumerate(path)] for path in zip(*levels, strict=True)]
         return np.array(codes), [node for _, node in nodes]
 
     def joined_name(self, name: Name, values: Sequence[object]) -> object:
@@ -215,22 +215,22 @@ class Hierarchy(Category):
 
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
         """Return True if a name is that of a common ancestor of the values."""
-        above = {value: {value, *map(str, way)} for value, way in self._ways_of(values).items()}
+        above = {value: {value, *map(str, path)} for value, path in self._ways_of(values).items()}
         return all(joined in above.get(value, {value}) for value in values)
 
 
 def _read_lengths(lengths: object) -> tuple[int, ...]:
     """Return the prefix lengths that define classes; refuse anything but a falling list of lengths."""
-    listed = listed_values("Hierarchy", lengths)
-    falling = all(type(length) is int and length > 0 for length in listed) and list(listed) == sorted(
-        set(listed), reverse=True
+    prefix_lengths = listed_values("Hierarchy", lengths)
+    falling = all(type(length) is int and length > 0 for length in prefix_lengths) and list(prefix_lengths) == sorted(
+        set(prefix_lengths), reverse=True
     )
-    if not listed or not falling:
+    if not prefix_lengths or not falling:
         raise InputError(
             "Kind Hierarchy must list prefix lengths from the longest to the shortest, such as [3, 1]; got "
-            f"{list(listed)!r}."
+            f"{list(prefix_lengths)!r}."
         )
-    return listed
+    return prefix_lengths
 
 
 def _ways_of_prefixes(values: Sequence[Any], lengths: Sequence[int]) -> dict[str, tuple[str, ...]]:

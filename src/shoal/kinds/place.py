@@ -218,8 +218,8 @@ class PlaceCoding(Coding):
         latitude, longitude = (names[place] for place in self.pair)
         if counts.sum() < FEWEST:
             return f"places of {latitude}, {longitude} are too few to report their displacement"
-        median, most = (_quantile(counts, share) for share in (0.5, 0.95))
-        return f"places of {latitude}, {longitude} were displaced by {median} (median); 95 % by at most {most}"
+        median, upper = (_quantile(counts, share) for share in (0.5, 0.95))
+        return f"places of {latitude}, {longitude} were displaced by {median} (median); 95 % by at most {upper}"
 
 
 def unit_vectors(degrees: Floats) -> Floats:

@@ -71,8 +71,8 @@ class Scale:
     def cells(self, numbers: Floats) -> pl.Series:
         """Return numbers as cells: text for a text column, otherwise of its type."""
         counts = pl.Series(np.rint(numbers)).fill_nan(None).cast(pl.Int64) + self.origin // self.step
-        most = (2**63 - 1) // self.step  # a whole step may precede the first moment of a type
-        counts = counts.clip(-most, most) * self.step
+        largest = (2**63 - 1) // self.step  # a whole step may precede the first moment of a type
+        counts = counts.clip(-largest, largest) * self.step
         if self.local:
             return _first_moments(counts.cast(pl.Datetime(self.dtype.time_unit)), self.dtype.time_zone)
         cells = counts.cast(pl.Int32 if self.dtype == pl.Date else pl.Int64).cast(self.dtype)

@@ -83,7 +83,7 @@ def prepare(
     table = open_data(data, numbers=[name for name in published or () if name not in answered], named=True, **csv)
     names = choose_columns(table.names, table.numeric_names(), published, apart=as_names(unit), to="publish")
     if not table.rows:
-        raise InputError(f"{parameter('data')} has no records: a publication needs at least one.")
+        raise InputError(f"{parameter('data')} must have at least one record, got none.")
     if protected is not None:
         check_unit(protected, table, names)
     if published is None:

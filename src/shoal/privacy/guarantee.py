@@ -113,7 +113,7 @@ def guarantee(
     --------
     >>> from shoal.privacy.publication_methods import find_publication_method
     >>> guarantee(find_publication_method("none"), 1.0, ["sales"])
-    "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: ..."
+    "This is ε-differential privacy (Definition 1) from raw table to released table: ..."
     """
     sentences = []
     if seeded:

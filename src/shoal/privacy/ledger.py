@@ -108,8 +108,8 @@ def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: f
     """Refuse an amount that exceeds the rest of a total."""
     if amount and not total:
         raise BudgetExceededError(
-            f"Ledger {target} has no total of {name}, so {name}={amount:g} is refused. Use a method without {name}, or "
-            "keep the data unpublished: a total raised afterwards protects nobody."
+            f"Ledger {target} was created without a total of {name}, so {name}={amount:g} is refused. Use a method "
+            f"without {name}, or keep the data unpublished: a total raised afterwards protects nobody."
         )
     if before + _decimal(amount) > _decimal(total):
         raise BudgetExceededError(

@@ -180,8 +180,8 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
         value = released[released.names[names.index(name)]].numbers().values[0]
         if not abs(value - end) <= 1e-2 * abs(end) + 0.5:
             raise InputError(
-                f"{parameter('bounds')} must fit the type of column {name!r}, which has no number as large as {end:g}. "
-                "Convert the column to float64, or use closer bounds."
+                f"{parameter('bounds')} must fit the type of column {name!r}, which cannot represent {end:g}. "
+                "Convert the column to float64, or use narrower bounds."
             )
     if output is not None:
         with folder_beside(Path(output)) as folder:

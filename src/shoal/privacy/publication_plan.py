@@ -218,8 +218,8 @@ def _generator(seed: object) -> np.random.Generator | None:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"{parameter('seed')} must be a whole number of at least 0, got {seed!r}.")
     warnings.warn(
-        "The noise is drawn from a seed: anyone who knows or guesses the seed can remove it, so no guarantee holds. "
-        "For experiments only; do not release the result.",
+        "The noise is drawn from a seed: anyone who knows or guesses the seed can remove the noise, so no guarantee "
+        "holds. For experiments only; do not release the result.",
         SeededNoiseWarning,
         stacklevel=CALLER,
     )

@@ -95,7 +95,7 @@ def _noise(publication: Publication, method: str) -> str:
     if publication.delta is not None:
         pairs = [f"{first} and {second}" for first, second in publication.tree]
         widest = f", and for a pair of ranges at most {for_people(publication.pair_scale or 0.0)}" if pairs else ""
-        related = f" Only the relations of the counted pairs of columns are kept: {', '.join(pairs)}." if pairs else ""
+        related = f" Columns are related only through the counted pairs: {', '.join(pairs)}." if pairs else ""
         return (
             f"The count of a range of values contains Gaussian noise with the standard deviation below{widest}: groups "
             f"of fewer records may consist of noise alone.{related} A single row means nothing."

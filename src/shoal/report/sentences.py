@@ -116,8 +116,10 @@ def representative_text(release: Release) -> str:
     words = {name: entry.load().represented_by for name, entry in KINDS.items()}
     words |= dict.fromkeys(TIMES, "")
     words = {name: text or f"the {aggregate}" for name, text in words.items()}
-    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
-    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
+    representatives = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
+    return either(
+        [*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *representatives]
+    )
 
 
 def safety_text(release: Release, assessment: Assessment) -> str:
