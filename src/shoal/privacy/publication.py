@@ -27,7 +27,7 @@ from shoal.tables.outputs import written_beside
 __all__ = ["PRIVATE", "Publication", "write_private_manifest", "write_publication_manifest"]
 
 PRIVATE = ("clipped", "expected_sse", "labels", "sizes", "dropped")
-NOT_FOR_RELEASE, EXACT = "NOT FOR RELEASE", "what follows are exact figures of the confidential values"
+NOT_FOR_RELEASE, EXACT = "NOT FOR RELEASE", "the lines below are exact figures of the confidential values"
 
 
 @dataclass(frozen=True, repr=False)
