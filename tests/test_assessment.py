@@ -420,7 +420,7 @@ def test_arrays_and_single_columns():
     found = shoal.assess(X[:, 0], Y[:, 0])
     assert found.utility.loss == pytest.approx(10)
     assert found.utility.largest_correlation_change() is None
-    assert "order of the records could not be checked" in found.notes[0]
+    assert "there is no unchanged column by which the order of the records could be checked" in found.notes[0]
 
 
 def test_records_left_out_are_matched_by_number():
@@ -447,7 +447,7 @@ def test_other_order_is_refused(masked):
         ({"confidential": "sales"}, "'confidential' names column 'sales', which was masked"),
         ({"model": "profit"}, "must read 'y ~ a \\+ b'"),
         ({"model": "profit ~ salse"}, "salse"),
-        ({"columns": ["sales"]}, "name it in 'columns'"),
+        ({"columns": ["sales"]}, "list it in 'columns'"),
     ],
 )
 def test_wrong_parameters_are_named(masked, keywords, message):
@@ -487,7 +487,7 @@ def test_command_line(tmp_path):
     refused = command(*words[:3], cwd=tmp_path)
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
-    assert "one by one" in refused.stderr
+    assert "must contain exactly the records of" in refused.stderr
 
 
 # --- categories ----------------------------------------------------------------------------------------------------
@@ -638,7 +638,7 @@ def test_values_too_large_to_be_squared_are_refused_by_name(value):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"x": rng.normal(size=40), "n": rng.normal(size=40)})
     spoiled = frame.with_columns(x=pl.Series([*frame["x"][:7], value, *frame["x"][8:]]))
-    with pytest.raises(InputError, match=r"Column 'x' must lie within .* record 8 of 'masked' holds"):
+    with pytest.raises(InputError, match=r"Column 'x' must be within .* record 8 of 'masked' has"):
         shoal.assess(frame, spoiled)
     with pytest.raises(InputError, match=r"Column 'x' must (lie within|be finite).* record 8 holds"):
         shoal.assess(spoiled, frame)

@@ -391,7 +391,7 @@ def test_measures_of_the_masked_columns_by_default(masked):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"measures": "eigenvalue"}, "'measures' must be some of 'record-intervals'.*Did you mean 'eigenvalues'"),
+        ({"measures": "eigenvalue"}, "'measures' must be among 'record-intervals'.*Did you mean 'eigenvalues'"),
         ({"weights": "peopel"}, "peopel"),
         ({"unit": "househodl"}, "househodl"),
         ({"keys": "region", "measures": "eigenvalues"}, "'keys' requires one of the measures"),
@@ -426,7 +426,7 @@ def test_numbers_are_asked_for_where_there_are_none():
     table = pl.DataFrame({"job": ["a", "a", "b", "b"], "left": [1, 2, 3, 4]})
     masked = table.with_columns(job=pl.lit("a"))
     asked = {"columns": "job", "kinds": {"job": shoal.Nominal()}}
-    with pytest.raises(InputError, match="'eigenvalues', which needs a masked column of numbers"):
+    with pytest.raises(InputError, match="'eigenvalues', which needs a masked numeric column"):
         shoal.assess(table, masked, **asked, measures="eigenvalues")
     found = shoal.assess(table, masked, **asked, measures="all")
     assert found.risk.record_intervals is None
@@ -447,7 +447,7 @@ def test_on_the_command_line(masked, tmp_path):
         assert line in done.stdout
     refused = command(*words[:3], "--measure", "suda", cwd=tmp_path)
     assert refused.returncode == 1
-    assert "--measure must be some of 'record-intervals'" in refused.stderr
+    assert "--measure must be among 'record-intervals'" in refused.stderr
     shown = command("assess", "--help").stdout
     for name in MEASURES:
         assert name in shown

@@ -331,7 +331,7 @@ def test_closeness_comes_with_a_lower_bound(tmp_path):
     assert release.gap == pytest.approx(1 - release.bound / release.loss)
     assert f"lower bound       {release.bound:.5f} % (bounded, gap {100 * release.gap:.3f} %)" in str(release)
     page = release.report(tmp_path / "r.html", original=related()).read_text().replace("\xa0", " ")
-    told = float(re.search(r"Any groups that keep what is promised here lose at least ([\d.]+) %", page)[1])
+    told = float(re.search(r"Any groups with the promises made here are proven to lose at least ([\d.]+) %", page)[1])
     assert release.bound - 0.1 < told <= release.bound
     for other in ({"closeness": 0.9}, {"diversity": 2}, {}, {"closeness": 0.35, "block": 60}):
         free = shoal.mask(related(), 3, **asked, **other)

@@ -784,7 +784,7 @@ def test_pages_and_assessment_take_tables_with_dates(tmp_path):
     release = shoal.mask(table, 4, columns=["born", "x"])
     page = release.report(tmp_path / "page.html", original=table).read_text()
     assert "Column born is counted in days from its first value on" in page
-    assert "linked rightly" in page
+    assert "linked correctly" in page
     found = shoal.assess(table, release.data, k=4, columns=["x", "born"])
     assert found.utility.loss == pytest.approx(release.loss)
     assert "column born is counted in days from its first value on" in str(found)

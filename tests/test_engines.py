@@ -457,7 +457,7 @@ def test_a_folder_has_a_manifest_that_is_repeated_and_a_report(table, tmp_path):
     assert pl.read_parquet(tmp_path / "labels.parquet").height == len(table)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "6,000 records were put" in page
-    assert "has not been measured" in page
+    assert "was not measured, because the original was not available" in page
     assert "--block 200" in page
     content = json.loads((tmp_path / "run.json").read_text())
     assert list(content["input"]["files"]) == ["part0.parquet", "part1.parquet"]

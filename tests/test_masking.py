@@ -724,7 +724,7 @@ def test_masked_cells_of_an_array_are_missing():
     assert not isinstance(release.data, np.ma.MaskedArray)
     whole = shoal.mask(np.ma.masked_array((100 * X).astype(int), mask=hidden), 3, missing="drop", max_left_out=1)
     assert whole.records == 22
-    with pytest.raises(InputError, match=r"whole numbers up to 2\^53, but it holds 4611686018427387904"):
+    with pytest.raises(InputError, match=r"whole numbers up to 2\^53 only; it holds 4611686018427387904"):
         shoal.mask(np.ma.masked_array([2**62, 2, 3, 4], mask=[0, 0, 0, 1]), 2)
     with pytest.raises(InputError, match="'weights' must be positive, but record 2 holds nan"):
         shoal.mask(X, 3, weights=np.ma.masked_array(np.ones(30), mask=np.arange(30) == 1))

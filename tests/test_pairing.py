@@ -67,7 +67,7 @@ def test_a_code_that_is_also_the_value_of_a_group_is_a_value_there():
     found = shoal.assess(table, release.data, columns="x", missing_codes=codes)
     assert found.utility.loss == pytest.approx(release.loss)
     assert found.utility.columns[0].values == 4
-    assert found.notes == ("no column was left as it is, so that the order of the records could not be checked",)
+    assert found.notes == ("there is no unchanged column by which the order of the records could be checked",)
 
 
 def test_codes_name_masked_columns():
@@ -105,7 +105,7 @@ def test_joined_strata_are_counted_as_released():
     # Before masking, records were unique in their own strata.
     found = shoal.assess(table, release.data.drop("id", "income"), columns="age", by="town")
     assert found.risk.uniqueness.before == table.select("age", "town").is_unique().sum() / len(table)
-    with pytest.raises(InputError, match=r"Column 'town' differs.*if its strata were joined, name it in 'by'"):
+    with pytest.raises(InputError, match=r"Column 'town' differs.*if its strata were joined, list it in 'by'"):
         shoal.assess(table, release.data, columns="age")
 
 
@@ -148,7 +148,7 @@ def test_cells_that_were_made_missing_count_as_lost():
     found = shoal.assess(table, release.data, columns=["a", "b"])
     assert found.utility.loss == pytest.approx(release.loss)
     assert {c.name: c.loss for c in found.utility.columns} == pytest.approx(dict(release.column_loss))
-    assert "cells that are missing in the masked table only count in the loss" in found.notes[0]
+    assert "cells that are missing only in the masked table count in the loss" in found.notes[0]
     assert found.risk.uniqueness.before == 1.0
 
 
@@ -171,7 +171,7 @@ def test_a_column_that_is_lost_altogether(lost):
 def test_shuffled_records_are_refused_or_paired_or_measured_without_pairs():
     table = people().select(NAMES)
     release = shoal.mask(table, 5, columns=NAMES, shuffle=3)
-    with pytest.raises(InputError, match=r"no nearer to their originals than in random order.*shuffled=True"):
+    with pytest.raises(InputError, match=r"not nearer to their originals than in random order.*shuffled=True"):
         shoal.assess(table, release.data, columns=NAMES)
     found = shoal.assess(table, release.data, columns=NAMES, kept=release.kept, k=5)
     assert found.utility.loss == pytest.approx(release.loss)
@@ -263,7 +263,7 @@ def test_patterns_are_matched(missing, random):
 def test_row_numbers_of_another_table_are_refused():
     table = firms(60)
     release = shoal.mask(table, 3, columns="sales")
-    with pytest.raises(InputError, match="'kept' must list row numbers of 'original', which has 60 records; got 60"):
+    with pytest.raises(InputError, match="'kept' must contain row numbers of 'original', which has 60 records; got 60"):
         shoal.assess(table, release.data, kept=np.arange(60) + 1)
 
 

@@ -207,7 +207,7 @@ def test_kinds_are_stored_as_plain_values():
         ({}, {"sums": "lat = lon + age", "columns": ["lat", "lon", "age"]}, "holds places"),
         ({"lat": pl.col("lat") + 50}, {}, "latitudes within ±90 degrees"),
         ({"lon": pl.col("lon") + 400}, {}, "longitudes within ±180 degrees"),
-        ({"lon": pl.when(pl.col("age") > 20).then(pl.col("lon"))}, {"missing": "group"}, "only one of both"),
+        ({"lon": pl.when(pl.col("age") > 20).then(pl.col("lon"))}, {"missing": "group"}, "only one of them"),
     ],
 )
 def test_refusals(change, asked, message):

@@ -145,7 +145,7 @@ def test_exploring_some_methods(folder, monkeypatch):
     ("arguments", "code", "words"),
     [
         (["firms.csv", *NAMED, "-o", "o.csv"], 2, "--epsilon"),
-        (["firms.csv", *NAMED, "-e", "1"], 2, "released table goes"),
+        (["firms.csv", *NAMED, "-e", "1"], 2, "set the file of the released table"),
         (["firms.csv", "-e", "1", "-o", "o.csv"], 2, "domain of each column"),
         (["firms.csv", *NAMED, "-e", "one", "-o", "o.csv"], 1, "--epsilon must be a number, got 'one'"),
         (["firms.csv", *NAMED, "-e", "1", "-k", "2.5", "-o", "o.csv"], 1, "-k must be a number, got '2.5'"),
@@ -210,7 +210,7 @@ def test_bounds_beyond_the_limit_spend_nothing(folder):
         "publish", "firms.csv", "-e", "1", "-b", "sales=0:1e200", "-o", "out.csv", *ledger, cwd=folder
     )
     assert done.returncode == 1
-    assert "must lie between -1e+100 and 1e+100" in done.stderr
+    assert "must be between -1e+100 and 1e+100" in done.stderr
     assert {path.name for path in folder.iterdir()} == {"firms.csv"}
 
 

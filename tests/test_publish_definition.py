@@ -213,8 +213,8 @@ def test_a_method_warns_if_the_groups_are_taken_as_given(method):
     told = [w for w in caught if w.category is GroupsAsGivenWarning]
     assert len(told) == len(caught) == (release.definition == 3)
     assert all(w.filename == __file__ for w in told)
-    asked = "try every value that the missing one may have"
-    allowed = "may hold it for up to 2.72 times as many afterwards, and for no more"
+    asked = "try every possible value of the missing one"
+    allowed = "may consider it at most 2.72 · x times as likely afterwards"
     assert (asked in release.guarantee, allowed in release.guarantee) == (
         release.definition == 3,
         release.definition == 1,
@@ -239,7 +239,7 @@ def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
             "Method 'optimal' covers values with the groups taken as given .* --definition microaggreg",
         ),
         (["-m", "mst-d", "-k", "5"], "Method 'mst-d' covers values"),
-        (["-m", "none", "--definition", "microaggregated"], "Method 'none' does not take the groups as given"),
+        (["-m", "none", "--definition", "microaggregated"], "Method 'none' does not rely on given groups"),
         (["--definition", "3"], "--definition must be standard or microaggregated, got '3'"),
         (["-m", "optimum"], "Did you mean 'optimal'"),
         (["--private"], "--private requires --explore"),
@@ -365,9 +365,12 @@ def test_groups_that_are_given():
     assert sorted(release.sizes["wages"].tolist()) == [40, 40]
     assert release.data.columns == ["sales", "wages"]
     for options, rule in [
-        ({"method": "given"}, "'groups' names the groups of method 'given'.* without groups"),
-        ({"groups": labels}, "no other method uses it, got method 'insensitive-ir' with groups"),
-        ({"method": "given", "groups": labels[:5]}, r"must hold the number of a group .* shape \(5,\)"),
+        ({"method": "given"}, "'groups' sets the groups of method 'given'.* without groups"),
+        ({"groups": labels}, "is used by no other method, got method 'insensitive-ir' with groups"),
+        (
+            {"method": "given", "groups": labels[:5]},
+            r"must be an array with the number of each record's group, .* shape \(5,\)",
+        ),
         ({"method": "given", "groups": "nowhere"}, "'groups' names column 'nowhere'"),
         ({"method": "given", "groups": "sales"}, "which is to be published"),
     ]:

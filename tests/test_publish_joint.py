@@ -82,11 +82,11 @@ def test_the_promise_in_words():
     assert release.definition == 1
     words = release.guarantee
     for part in (
-        "(ε, δ)-differential privacy (Definition 1, but for δ)",
+        "(ε, δ)-differential privacy (Definition 1, except for δ)",
         "at most e^1 · p + δ = 2.72 · p + 1e-06",
         "ρ = 0.02436",
         "right with a probability of at most 0.56",
-        "none of them is anybody's",
+        "none of them belongs to anybody",
         "protected by m²·ρ only",
         "number of records and the bounds are public",
     ):
@@ -128,17 +128,17 @@ def test_records_of_a_unit_are_covered_together():
         ({"delta": None}, "Method 'marginals' requires 'delta'"),
         ({"delta": 0.01}, "'delta' must be a number above 0 and below 1/n"),
         ({"method": "none"}, "'delta' requires method 'marginals'"),
-        ({"k": 5}, "'k' has no meaning for method 'marginals'"),
+        ({"k": 5}, "'k' does not apply to method 'marginals'"),
         ({"budget": "sensitivity"}, "'budget' cannot be combined with method 'marginals'"),
         ({"budget": {"age": 1.0}}, "'budget' cannot be combined with method 'marginals'"),
         ({"truncate": False}, "'truncate' cannot be combined with method 'marginals'"),
         ({"monotone": False}, "'monotone' cannot be combined with method 'marginals'"),
         ({"sets": [["age"], ["income"]]}, "'sets' requires method 'mdav'"),
-        ({"groups": "name"}, "'groups' names the groups of method 'given'"),
+        ({"groups": "name"}, "'groups' sets the groups of method 'given'"),
         ({"keep": "name"}, "'keep' cannot be combined with method 'marginals'"),
-        ({"epsilon": 1e-15, "delta": 1e-300}, "too small for counts"),
+        ({"epsilon": 1e-15, "delta": 1e-300}, "leave too small a budget for counts"),
         ({"total_delta": 1e-6}, "'total_delta' requires a ledger"),
-        ({"bounds": {"income": (0, 200), "age": (0.5, 0.9)}}, "must give whole numbers"),
+        ({"bounds": {"income": (0, 200), "age": (0.5, 0.9)}}, "must be whole numbers for integer column"),
     ],
 )
 def test_refusals(options, rule):
@@ -192,7 +192,7 @@ def test_the_ledger_adds_up_epsilon_and_delta(tmp_path):
         shoal.publish(people(), 0.1, delta=1e-9, **asked)
     with pytest.raises(BudgetExceededError, match=r"allows epsilon=3 in total; 2\.5 is spent"):
         shoal.publish(people(), 1.0, bounds={"age": (0, 120)}, method="none", ledger=path, dataset="people")
-    with pytest.raises(InputError, match=r"'total_delta' must be the one that ledger .* records, 2e-06, got 1e-05"):
+    with pytest.raises(InputError, match=r"'total_delta' must equal the total recorded in ledger .*, 2e-06, got 1e-05"):
         shoal.publish(people(), 0.1, delta=1e-9, **asked, total_delta=1e-5)
     assert path.read_bytes() == before
     assert [entry.get("delta") for entry in json.loads(before)["entries"]] == [1e-6, None, 1e-6]
@@ -204,7 +204,7 @@ def test_the_ledger_adds_up_epsilon_and_delta(tmp_path):
 def test_a_ledger_without_a_total_of_delta_has_none_to_spend(tmp_path):
     path = tmp_path / "L.json"
     spend(path, 1.0, 5.0, {}, new=True)
-    with pytest.raises(BudgetExceededError, match="started without a total of delta"):
+    with pytest.raises(BudgetExceededError, match="was created without a total of delta"):
         spend(path, 1.0, None, {}, delta=1e-9)
     content = json.loads(path.read_text())
     content["entries"][0]["delta"] = -1.0
@@ -229,7 +229,7 @@ def test_manifests_and_reports(tmp_path):
     assert "name" not in public["columns"]
     assert json.loads((tmp_path / "p.json").read_text())["columns"]["age"] == {"clipped": 0}
     page = release.report(tmp_path / "r.html").read_text(encoding="utf-8")
-    for part in ("δ = 1e-06", "drawn from a model of the noisy counts", "may be made of noise alone"):
+    for part in ("δ = 1e-06", "drawn from a model of the noisy counts", "may consist of noise alone"):
         assert part in page
     alone = shoal.publish(people(), 1.0, delta=1e-6, bounds={"age": (0, 120)}, method="marginals")
     assert "pair" not in alone.report(tmp_path / "alone.html").read_text(encoding="utf-8").split("</style>")[1]
@@ -268,7 +268,7 @@ def test_the_command(tmp_path, monkeypatch):
 
 
 def test_there_is_no_squared_error_to_explore():
-    with pytest.raises(InputError, match="cannot name 'marginals'"):
+    with pytest.raises(InputError, match="cannot include 'marginals'"):
         explore(people(), bounds={"age": (0, 120)}, methods=["marginals"])
 
 

@@ -82,7 +82,10 @@ def test_the_noise_of_integers_is_discrete_laplace():
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"bounds": {"age": (0, 99.5)}, "integer_columns": "age"}, "'bounds' must give whole numbers for column 'age'"),
+        (
+            {"bounds": {"age": (0, 99.5)}, "integer_columns": "age"},
+            "'bounds' must be whole numbers for integer column 'age'",
+        ),
         ({"bounds": {"age": (0, 9)}, "integer_columns": "agee"}, "'integer_columns' names column 'agee'"),
         ({"bounds": {"age": (0, 1e15)}, "integer_columns": "age", "epsilon": 1e-3}, "over so wide a domain"),
         ({"bounds": {"age": (0, 9)}, "categories": {"region": ["a"]}}, "at least two different categories"),
@@ -142,7 +145,7 @@ def test_categories_are_released(convert, method):
     assert release.budgets == pytest.approx({"age": 2 / 3, "smokes": 2 / 3, "region": 2 / 3})
     assert release.clipped["region"] == 100  # east is none of them and counts as the last
     assert "region" in release.guarantee
-    assert "told on purpose with probability" in str(release)
+    assert "reported deliberately with probability" in str(release)
 
 
 def test_categories_alone_in_a_file(tmp_path, monkeypatch):
@@ -183,7 +186,7 @@ def test_values_that_are_not_truncated_have_the_right_mean():
         assert estimate.error == pytest.approx(100 * math.sqrt(2 * 2000) / 2000)
         assert abs(estimate.value - table["x"].mean()) < 4 * estimate.error
     assert whole.data["x"].mean() == pytest.approx(whole.estimates["x"].mean.value)
-    assert "values may lie outside their domain: they were not truncated" in whole.notes
+    assert "values may be outside their domain because they were not truncated" in whole.notes
 
 
 def test_narrow_types_are_widened_or_refused():

@@ -132,7 +132,7 @@ def test_refusals(tmp_path):
     with pytest.raises(InputError, match=r"needs the total budget of the data set\. Set 'total_budget'"):
         spend(tmp_path / "L.json", 1.0, None, {}, new=True)
     spend(tmp_path / "L.json", 1.0, 3.0, {}, new=True)
-    with pytest.raises(InputError, match=r"must be the one that ledger .* records, 3, got 5"):
+    with pytest.raises(InputError, match=r"must equal the total recorded in ledger .*, 3, got 5"):
         spend(tmp_path / "L.json", 1.0, 5.0, {})
     with pytest.raises(InputError, match="'total_budget' must be a positive number"):
         spend(tmp_path / "L.json", 1.0, -1.0, {})
@@ -214,7 +214,7 @@ NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm":
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"bounds": {"x": (0, 1e200)}}, r"'bounds' must lie between -1e\+100 and 1e\+100"),
+        ({"bounds": {"x": (0, 1e200)}}, r"'bounds' must be between -1e\+100 and 1e\+100"),
         ({"bounds": {"x": (0, 1e-300)}}, "at least 1e-100 apart"),
         ({"bounds": {"x": (0, float("nan"))}}, "two finite numbers"),
         ({"epsilon": 1e-300}, "too small"),
@@ -275,13 +275,15 @@ def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
 def test_a_ledger_that_is_gone_is_not_started_again(tmp_path):
     path = tmp_path / "L.json"
     of = {"bounds": BOUNDS, "ledger": path, "dataset": "ours"}
-    with pytest.raises(InputError, match=r"L\.json does not exist\. .* Use new_ledger=True for the first release"):
+    with pytest.raises(
+        InputError, match=r"L\.json does not exist\. .* For the first release, use new_ledger=True and set"
+    ):
         shoal.publish(TABLE, 1.0, total_budget=3, **of)
     shoal.publish(TABLE, 1.0, total_budget=3, new_ledger=True, **of)
     with pytest.raises(InputError, match="already exists, so new_ledger=True is refused"):
         shoal.publish(TABLE, 1.0, total_budget=3, new_ledger=True, **of)
     path.unlink()
-    with pytest.raises(InputError, match="put it back: a new one would forget what was spent"):
+    with pytest.raises(InputError, match="restore it: a new ledger would not contain the budget spent so far"):
         shoal.publish(TABLE, 1.0, total_budget=3, **of)
     assert not path.exists()
 
@@ -294,8 +296,12 @@ def test_a_ledger_belongs_to_one_data_set(tmp_path):
     assert (content["dataset"], content["schema"]) == ("ours", ["x", "y"])  # names, and nothing made from values
     before = path.read_bytes()
     for table, options, rule in [
-        (TABLE, {"dataset": "theirs"}, "keeps the budget of data set 'ours', got 'theirs' in 'dataset'"),
-        (TABLE.rename({"x": "z"}), {"dataset": "ours", "bounds": {"z": (0, 5)}}, "with columns x, y; 'z' is none of"),
+        (TABLE, {"dataset": "theirs"}, "records the budget of data set 'ours', got 'theirs' in 'dataset'"),
+        (
+            TABLE.rename({"x": "z"}),
+            {"dataset": "ours", "bounds": {"z": (0, 5)}},
+            "with columns x, y; 'z' is not one of them",
+        ),
         (TABLE, {}, "'ledger' requires 'dataset'"),
         (TABLE, {"dataset": " "}, "'ledger' requires 'dataset'"),
     ]:
@@ -358,7 +364,7 @@ def test_a_damaged_ledger_is_refused_in_words_and_left_alone(tmp_path, total, en
     path = tmp_path / "L.json"
     path.write_text(f'{{"format": "shoal budget ledger 1", "total_budget": {total}, "entries": [{entries}]}}')
     before = path.read_bytes()
-    with pytest.raises(InputError, match="is not a budget ledger of shoal, or one that is damaged"):
+    with pytest.raises(InputError, match="is not a budget ledger of shoal, or is damaged"):
         spend(path, 1.0, None, {})
     assert path.read_bytes() == before
 

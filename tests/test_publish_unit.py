@@ -243,18 +243,18 @@ def test_the_guarantee_names_the_unit_and_what_it_shares(method):
         "replacing the values of all records of one 'person' (at most 4) in 'sales', 'wages' by any others",
         "a factor of at most e^1 = 2.72",
         "the noise is that of ε/4 = 0.25 for each record",
-        "It assumes as public knowledge, not found out from the table, that no 'person' has more than 4",
+        "It assumes as public knowledge, not read from the table, that no 'person' has more than 4 records",
         "Column 'person' is not released",
     ):
         assert words in release.guarantee
-    assert "one record for each person" not in release.guarantee
+    assert "one record per person" not in release.guarantee
     # Rows of one person that stand together can be known as such, but not where rows belong to nobody.
     assert ("keeps the records of one 'person' together, so does" in release.guarantee) == (
         not method.startswith("insensitive")
     )
     assert "person, at most 4 records each; ε 0.25 for each record" in " ".join(str(release).split())
     plain = shoal.publish(panel(), 1.0, **options)
-    assert "no unit was named, so a person with m records is protected by m·ε only" in plain.guarantee
+    assert "no unit column was set, so a person with m records is protected by m·ε only" in plain.guarantee
     assert (plain.unit, plain.parameters["unit"], plain.parameters["contributions"]) == (None, None, None)
     assert "ε/" not in plain.guarantee
 
@@ -338,7 +338,7 @@ def test_the_command_says_it_everywhere(tmp_path):
     assert (entry["epsilon"], entry["unit"], entry["contributions"]) == (1.0, "person", 4)
     page = (tmp_path / "R.html").read_text(encoding="utf-8")
     assert "all records of a unit (person, at most 4 records each)" in page
-    assert "the noise is that of 0.25 for each record" in page
+    assert "the noise corresponds to ε = 0.25 per record" in page
     for name in ("out.csv", "M.json", "L.json", "R.html"):
         assert "person 7" not in (tmp_path / name).read_text(encoding="utf-8")
 

@@ -255,7 +255,10 @@ SMALL = "must be a number from 0 to below 1, got "
         (lambda: Diversity(True), f"diversity' {WHOLE}True."),
         (lambda: Diversity(inf), f"diversity' {WHOLE}inf."),
         (lambda: Diversity("3"), f"diversity' {WHOLE}'3'."),
-        (lambda: Diversity(3, "x"), "diversity' must be of kind 'distinct', 'entropy', 'recursive', got 'x'."),
+        (
+            lambda: Diversity(3, "x"),
+            "diversity' must have one of the kinds 'distinct', 'entropy', 'recursive', got 'x'.",
+        ),
         (lambda: Diversity(3, "recursive", 0), "diversity' must have a positive factor c, got 0."),
         (lambda: Diversity(3, "recursive", inf), "diversity' must have a positive factor c, got inf."),
         (lambda: Diversity.read("many"), f"diversity' {READS}'many'."),

@@ -288,5 +288,5 @@ def test_a_bar_of_the_report_stands_for_k_units(tmp_path):
     release = shoal.mask(table, 3, columns=["income", "age"], **PERSON)
     page = release.report(tmp_path / "r.html", original=table).read_text()
     assert release.unit_records == 4
-    assert "every bar stands for at least 12 records" in page
+    assert "every bar represents at least 12 records" in page
     assert "is shared by at least 3 different units (person)" in page

@@ -31,12 +31,12 @@ class Assessment:
     records
         The number of records.
     utility
-        What is left of the statistics (`shoal.assessment.utility.Utility`).
+        The preserved statistics (`shoal.assessment.utility.Utility`).
     risk
-        What an intruder could find out (`shoal.assessment.risk.Risk`); iterate over it to read every measure with
-        what it means and what it does not mean.
+        The success of an intruder (`shoal.assessment.risk.Risk`); iterate over it for every measure with its meaning
+        and its limits.
     notes
-        What a reader must know, in sentences.
+        Further notes for the reader, as sentences.
     by
         The strata.
     """
@@ -49,20 +49,20 @@ class Assessment:
 
     @property
     def singled_out(self) -> int:
-        """The number of masked records that are unique by what an outsider can know.
+        """The number of masked records that are unique by the columns that an outsider can know.
 
-        That is masked columns, strata and unchanged columns, without sensitive columns, weights and units.
+        These are masked columns, strata and unchanged columns, without sensitive columns, weights and units.
         """
         return round(self.risk.uniqueness.after * self.records)
 
     @property
     def uniques(self) -> int:
-        """The same as `singled_out`."""
+        """The value of `singled_out`."""
         return self.singled_out
 
     @property
     def verified(self) -> str:
-        """The count of the masked table in words; it holds for the named columns."""
+        """The smallest group of the masked table in words; it applies to the named columns."""
         names = [str(column.name) for column in self.utility.columns]
         within = f" within {', '.join(map(str, self.by))}" if self.by else ""
         noun = "value" if len(names) == 1 else "combination"
@@ -71,11 +71,11 @@ class Assessment:
 
     @property
     def paired(self) -> bool:
-        """Return whether every masked record was measured next to its original."""
+        """Return True if every masked record was compared with its original."""
         return self.risk.linkage is not None
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
-        """Return what is printed: tables of text, each a title, a head and rows."""
+        """Return the tables to print, as text: title, head and rows of each."""
         utility = self.utility
         head = ["column", "loss %", "mean", "change", "sd", "change", "Wasserstein", "KS", "rank corr."]
         columns = [
@@ -102,7 +102,7 @@ class Assessment:
             ("Utility", ["measure", "result"], _overall(utility)),
             ("Columns (mean and sd before, and their relative change)", head, columns),
             ("Relative change of quantiles", ["column", *levels], quantiles),
-            ("Columns of categories", ["column", "kind", "loss %", "cells changed %", "total variation %"], changed),
+            ("Categorical columns", ["column", "kind", "loss %", "cells changed %", "total variation %"], changed),
         ]
         tables = [table for table in tables if table[2]]
         tables += [_regression(model, utility.model) for model in dict.fromkeys(c.model for c in utility.model)]
@@ -112,14 +112,15 @@ class Assessment:
         return tables
 
     def _head(self) -> list[tuple[str, str]]:
-        """Return the lines that come first."""
+        """Return the first lines of the summary."""
         alone = f"{self.singled_out:,} of {count(self.records, 'record')} by what an outsider can know"
         return [("counted", self.verified), ("singled out", alone)]
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the assessment as one self-contained HTML page that holds no value of a single record.
+        """Write the assessment as one self-contained HTML page without any value of a single record.
 
-        Quantiles and the regression of the original, which come close to that, are printed only.
+        The page omits quantiles and the original's regression, which almost reveal single values; they are printed
+        only.
         """
         return write_report("pages:assessment_page", path, self)
 
@@ -145,7 +146,7 @@ class Assessment:
 
 
 def _overall(utility: Utility) -> list[list[str]]:
-    """Return the measures that are about all columns together."""
+    """Return the measures of all columns together."""
     rows = [["information loss", f"{utility.loss:.4f} %"]] if utility.paired else []
     if utility.numbers and utility.paired:
         rows.append(["IL1s", f"{utility.il1s:.4f} %"])
@@ -201,7 +202,7 @@ def frequency_rows(tables: Sequence[TableChange]) -> list[list[str]]:
 
 
 def percent(change: float) -> str:
-    """Write a relative change.
+    """Return a relative change as text.
 
     Examples
     --------
@@ -212,5 +213,5 @@ def percent(change: float) -> str:
 
 
 def plain(value: float, digits: int) -> str:
-    """Write a number, or a dash where there is none."""
+    """Return a number as text, or a dash for NaN."""
     return "–" if np.isnan(value) else f"{value:.{digits}f}"

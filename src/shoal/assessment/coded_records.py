@@ -1,4 +1,4 @@
-"""Records in memory as numbers, categories as codes: before they were masked, and as they were released."""
+"""Records in memory as numbers, with categories as codes: before masking and as released."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ __all__ = ["CodedRecords", "read_original", "read_pair"]
 
 @dataclass(frozen=True)
 class CodedRecords:
-    """Columns as numbers, those of categories as codes, and where their records lie."""
+    """Columns as numbers, with categories as codes, and the coordinates of their records."""
 
     names: tuple[Name, ...]
     X: Floats
     embedding: Embedding
-    alike: Ints | None = None  # the same for records that an outsider cannot tell apart before masking
-    lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
-    scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
-    weights: Floats | None = None  # of the records, if the means of their groups are weighted
-    left_out: float = 0.0  # records that are not released, per released record
+    alike: Ints | None = None  # the same number for records that an outsider cannot distinguish before masking
+    lost: Floats | None = None  # numbers that masking made missing; NaN elsewhere
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # of date, time and duration columns
+    weights: Floats | None = None  # of the records; None if group means are unweighted
+    left_out: float = 0.0  # suppressed records per released record
 
     @classmethod
     def of(cls, records: MemoryRecords, plan: Plan) -> CodedRecords:
@@ -50,15 +50,16 @@ class CodedRecords:
         return cls(plan.columns.masked, numbers_of(records.original(), plan.own[0]), plan.embedding)
 
     def scale_notes(self) -> tuple[str, ...]:
-        """Say how dates, times and durations are counted."""
+        """Return notes on the units of dates, times and durations."""
         return tuple(
-            f"column {name} is counted in {scale.resolution} from its first value on, and changes are relative to that"
+            f"column {name} is counted in {scale.resolution} from its first value, and changes are relative to that "
+            "count"
             for name, scale in self.scales.items()
         )
 
     @cached_property
     def scale(self) -> Scaling:
-        """What standardises the columns of numbers."""
+        """The standardisation of the numeric columns."""
         return scaling(self.X)
 
     @cached_property
@@ -68,15 +69,15 @@ class CodedRecords:
 
     @property
     def compared(self) -> Floats:
-        """The coordinates that decide which records are alike."""
+        """The coordinates by which records are grouped."""
         return self.embedding.compared(self.coordinates)
 
     def place(self, Y: Floats) -> Floats:
-        """Return the coordinates of other records of these columns."""
+        """Return the coordinates of other records with these columns."""
         return self.embedding.apply(Y, self.scale)
 
     def loss(self, Y: Floats) -> tuple[float, Floats]:
-        """Return the loss of released values, in total and per column; what is missing or left out counts too."""
+        """Return the loss of released values, in total and per column; include missing cells and suppressed records."""
         lost = None if self.lost is None else self.embedding.lost(self.lost, self.scale)
         return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost, left_out=self.left_out)
 
@@ -84,10 +85,10 @@ class CodedRecords:
 def read_pair(
     before: Table, after: Table, request: MaskRequest, *, by: Sequence[Name] = (), blanked: bool = False
 ) -> tuple[CodedRecords, Floats]:
-    """Return the numbers of a table, and those of the same records released: categories have the codes of the first.
+    """Return the original records and the released records as numbers; categories have the codes of the original.
 
-    If masking has `blanked` cells, these are missing in both. `by` names strata and other unchanged columns that an
-    outsider can know.
+    Cells that masking `blanked` are missing in both. `by` names strata and other unchanged columns that an outsider can
+    know.
     """
     records = MemoryRecords(before)
     columns = find_scales(records, choose_masked(request, records.schema))
@@ -111,23 +112,23 @@ def read_pair(
         else kind.read_released(name, after.cells_of(name, kind), coding, columns.scales.get(name))
         for (name, kind), coding in zip(columns.kind_of.items(), codings, strict=True)
     ]
-    own = Own(np.empty(0, dtype=np.int64), codes)
-    alike = identical_records(numbers_of(arrays, own), stratum_codes(before, by))
+    part_codes = Own(np.empty(0, dtype=np.int64), codes)
+    alike = identical_records(numbers_of(arrays, part_codes), stratum_codes(before, by))
     embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
-    X = embedding.continuous(numbers_of({"X": X}, own))
-    lost = None if lost is None else numbers_of({"X": lost}, own)
+    X = embedding.continuous(numbers_of({"X": X}, part_codes))
+    lost = None if lost is None else numbers_of({"X": lost}, part_codes)
     Y = embedding.continuous(np.column_stack(released))
     return CodedRecords(columns.masked, X, embedding, alike, lost, columns.scales), Y
 
 
 def _is_empty(name: Name, after: Table) -> bool:
-    """Say whether a released column has no value left; then its type does not tell what it held."""
+    """Return True if a released column has no value left; its type then does not show its original content."""
     cells = after.keys([name])["0"]
     return cells.null_count() == len(cells)
 
 
 def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats]:
-    """Return the numbers of the released records before and after masking; refuse another table."""
+    """Return the released records as numbers, before and after masking; refuse a table other than the original."""
     parameters = release.parameters
     column = parameters["weights"] if release.weights is None else None
     numbers = [*release.columns, *([] if column is None else [column])]
@@ -142,7 +143,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
         after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
             pair = read_pair(before, after, request, by=release.beside, blanked=release.blanked > 0)
-        except InputError:  # a column of another kind, or other categories
+        except InputError:  # the kind or the categories differ
             pair = None
         if pair is not None:
             numbered, Y = replace(pair[0], left_out=release.left_out / release.records), pair[1]
@@ -156,11 +157,11 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
 
 
 def _fits(release: Release, before: CodedRecords, Y: Floats) -> bool:
-    """Say whether a release lost what it says, in every column whose released values are unmistakable."""
+    """Return True if the losses match those of the release, in every column whose released values are unambiguous."""
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
     _, losses = before.loss(Y)
     column_losses = [release.column_loss[name] for name in before.names]
     sure = np.array([coding.distinct for coding in before.embedding.codings]) & ~np.isnan(before.X).all(axis=0)
-    # Rounded integers and text are not the very numbers that the loss was summed from.
+    # Rounded integers and text differ slightly from the numbers whose loss was computed.
     return bool(np.isclose(losses, column_losses, rtol=1e-3, atol=1e-6)[sure].all())

@@ -1,4 +1,4 @@
-"""Attribute disclosure: what the records of a group share of a confidential column."""
+"""Attribute disclosure: shared values of a confidential column within groups."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shoal.tables.columns import Name
 
 __all__ = ["RECURSIVE", "Attribute", "attribute"]
 
-RECURSIVE = 3.0  # c of recursive diversity, as `shoal.Diversity` has it
+RECURSIVE = 3.0  # c of recursive diversity, as in `shoal.Diversity`
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """Attribute disclosure of a confidential column that was released as it is.
+    """Attribute disclosure of a confidential column that was released unchanged.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ class Attribute:
     diversity
         l: the least number of distinct values in a group.
     entropy_diversity
-        exp of the least entropy of a group: the number of equally frequent values that would be as uncertain.
+        exp of the least entropy of a group: the number of equally frequent values with the same uncertainty.
     recursive_diversity
         The greatest l for which every group is recursively (3, l)-diverse: its most frequent value has fewer than three
-        times the records of the l-th most frequent one and all rarer ones together (Machanavajjhala et al. 2007).
+        times as many records as the l-th most frequent and all rarer values together (Machanavajjhala et al. 2007).
     closeness
-        t: the greatest distance between a group's distribution and the table's, 0 to 1. Equal distances between
-        categories, distances in rank between numbers.
+        t: the greatest distance between a group's distribution and the table's, 0 to 1. Categories have equal
+        distances, numbers have distances in rank.
     disclosed
-        The share of records whose group has one value only.
+        The share of records whose group has a single value.
     groups, homogeneous, concentrated
-        The number of groups, and of those in which all records, or at least 90 % of them, share one value.
+        The number of groups; of groups in which all records share one value; of groups in which at least 90 % do.
     """
 
     column: Name
@@ -53,11 +53,11 @@ class Attribute:
     concentrated: int
 
     means: ClassVar[str] = (
-        "Whoever finds someone's group, without knowing the record, learns the value if all of the group share it; the "
-        "more diverse (l) and the closer to the whole table (t near 0) the groups, the less they learn."
+        "Anyone who finds a person's group, without knowing the record, learns the value if the whole group shares it; "
+        "the more diverse (l) and the closer to the whole table (t near 0) the groups, the less an intruder learns."
     )
     limits: ClassVar[str] = (
-        "It does not count what values that are alike but not equal give away, nor what is known of the column anyway."
+        "It does not count disclosure by similar but unequal values, nor facts about the column that are known anyway."
     )
 
     @property
@@ -77,9 +77,9 @@ class Attribute:
 
 
 def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attribute:
-    """Measure l-diversity (distinct, entropy, recursive) and t-closeness of a column over the groups.
+    """Measure l-diversity (distinct, entropy, recursive) and t-closeness of a column by group.
 
-    The codes 0, 1, … are in order of size if `numeric`: distances are then in rank.
+    If `numeric`, the codes 0, 1, … follow the order of the values, and distances are in rank.
 
     Examples
     --------
@@ -114,29 +114,29 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
 
 
 def _recursive(group: Ints, counts: Ints, sizes: Ints, c: float) -> Ints:
-    """Return the greatest l of each group with r₁ < c (r_l + … + r_m), r its counts in descending order; at least 1."""
+    """Return the greatest l of each group with r₁ < c (r_l + … + r_m) for its counts r, descending; at least 1."""
     order = np.lexsort((-counts, group))
     group, counts = group[order], counts[order]
     first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     before = np.cumsum(counts) - counts
     rest = sizes[group] - (before - before[first][group])
-    # What is left shrinks with l, so those that hold come first.
+    # The rest decreases with l, so the values that satisfy the condition come first.
     largest: Ints = np.maximum(1, np.bincount(group, counts[first][group] < c * rest)).astype(np.int64)
     return largest
 
 
 def _equal_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:
-    """Return ½ Σ |p − q| of each group; values that a group lacks add their q."""
+    """Return ½ Σ |p − q| of each group; values missing in a group add their q."""
     present = np.bincount(group, np.abs(shares - overall[code]) - overall[code])
     distances: Floats = (present + overall.sum()) / 2
     return distances
 
 
 def _ordered_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:
-    """Return Σ |P − Q| / (m − 1) of each group, P and Q the cumulative distributions over m values.
+    """Return Σ |P − Q| / (m − 1) of each group, for the cumulative distributions P and Q over m values.
 
-    P is constant between two values of the group and Q grows, so each stretch is one crossing and two prefix sums:
-    O(records log m) for all groups, where the plain sum would take groups × m.
+    Between two values of the group P is constant and Q increases, so each interval needs one crossing and two prefix
+    sums: O(records log m) for all groups, instead of groups × m for the plain sum.
     """
     m = len(overall)
     if m == 1:
@@ -146,7 +146,7 @@ def _ordered_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) 
     last = np.r_[group[1:] != group[:-1], True]
     leads = np.r_[True, last[:-1]]
     running = np.cumsum(shares)
-    # What the groups before have added is taken off again.
+    # Subtract the shares of earlier groups.
     P = running - np.r_[0.0, running[last]][np.cumsum(leads) - 1]
     end = np.where(last, m, np.r_[code[1:], m])
     crossing = np.clip(np.searchsorted(Q, P), code, end)

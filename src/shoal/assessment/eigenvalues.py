@@ -1,4 +1,4 @@
-"""The change of a table's eigenvalues: whether its principal directions carry as much variance as before.
+"""Change of a table's eigenvalues: the variance along its principal directions before and after.
 
 ``dUtility`` of sdcMicro, methods "eigen" and "robeigen" (Templ and Meindl 2008). O(n d² + d³).
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Eigenvalues", "eigenvalues", "measure"]
 
-VANISHING = 1e-9  # of the largest: a direction without variance
+VANISHING = 1e-9  # relative to the largest eigenvalue: a direction without variance
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Eigenvalues:
     Parameters
     ----------
     correlation
-        Of the correlation matrix.
+        Eigenvalues of the correlation matrix.
     robust
-        Of the robust covariance of standardised columns; None where it cannot be estimated.
+        Eigenvalues of the robust covariance of standardised columns; None if it cannot be estimated.
     sampled
-        Whether the robust covariance was estimated from a sample.
+        True if the robust covariance was estimated from a sample.
     """
 
     correlation: tuple[Floats, Floats]
@@ -42,16 +42,16 @@ class Eigenvalues:
 
     @property
     def change(self) -> float:
-        """Σ |before − after| / before of the correlation matrix."""
+        """Σ |before − after| / before for the correlation matrix."""
         return _change(*self.correlation)
 
     @property
     def robust_change(self) -> float:
-        """The same of the robust covariance; NaN where it cannot be estimated."""
+        """The same for the robust covariance; NaN if it cannot be estimated."""
         return float("nan") if self.robust is None else _change(*self.robust)
 
     def rows(self) -> list[list[str]]:
-        """Return what is printed."""
+        """Return the rows to print."""
         sample = f" (sample of {ROBUST_RECORDS:,} records)" if self.sampled else ""
         robust = "cannot be estimated" if self.robust is None else f"{self.robust_change:.4f}{sample}"
         label = "summed relative change of"
@@ -59,7 +59,7 @@ class Eigenvalues:
 
 
 def eigenvalues(X: Floats, Y: Floats, *, seed: int = 0) -> Eigenvalues:
-    """Return the eigenvalues of correlation and robust covariance, over the records that miss nothing.
+    """Return the eigenvalues of the correlation and of the robust covariance, over records without missing values.
 
     Examples
     --------
@@ -84,6 +84,6 @@ def _values(matrix: Floats) -> Floats:
 
 
 def _change(before: Floats, after: Floats) -> float:
-    """Return Σ |before − after| / before over directions that had variance."""
+    """Return Σ |before − after| / before over the directions with variance before."""
     varying = before > VANISHING * before.max(initial=0.0)
     return float((np.abs(before - after)[varying] / before[varying]).sum())

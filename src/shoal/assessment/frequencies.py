@@ -1,4 +1,4 @@
-"""Frequency tables before and after: how far the counts of chosen columns, alone or crossed, moved. O(n + cells)."""
+"""Frequency tables before and after masking: changes in counts of chosen columns, single or crossed. O(n + cells)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.tables.table import Table, check_name
 
 __all__ = ["TableChange", "table_change"]
 
-FEW_VALUES = 20  # of a column of numbers that are counted one by one; more are counted in classes
+FEW_VALUES = 20  # different values of a numeric column that are counted individually; more are counted in classes
 CLASSES = 10
 
 
@@ -27,17 +27,17 @@ class TableChange:
     Parameters
     ----------
     columns
-        What it counts.
+        The columns of the table.
     cells
-        How many combinations of values occur, before or after.
+        The number of combinations that occur before or after.
     variation
         The total variation distance ½ Σ |p − q|: the least share of records that would have to move.
     hellinger
         The Hellinger distance √(½ Σ (√p − √q)²), 0 to 1.
     emptied
-        How many combinations occur before only.
+        The number of combinations that occur only before.
     classes
-        The columns that are counted in classes, by the deciles of the original.
+        The columns counted in classes, by the deciles of the original.
     """
 
     columns: tuple[Name, ...]
@@ -49,10 +49,10 @@ class TableChange:
 
 
 def table_change(before: Table, after: Table, names: Sequence[Name]) -> TableChange:
-    """Count the combinations of some columns in both tables.
+    """Compare the counts of combinations of some columns in both tables.
 
-    A column of numbers or times with more than 20 different values in the original is counted in ten classes that its
-    deciles divide. Missing cells are a value of their own.
+    A column of numbers or times with more than 20 different values in the original is counted in ten classes divided by
+    its deciles. Missing cells count as a separate value.
     """
     coded, classes = [], []
     for name in names:
@@ -76,7 +76,7 @@ def table_change(before: Table, after: Table, names: Sequence[Name]) -> TableCha
 
 
 def _codes(before: pl.Series, after: pl.Series) -> tuple[Ints, bool]:
-    """Return codes of the cells of two columns, one after the other, and whether they are classes."""
+    """Return codes of the cells of both columns, concatenated, and True if they are classes."""
     if before.dtype.is_temporal() and after.dtype.is_temporal():
         after = after.cast(before.dtype)  # the same unit of time
     if all(cells.dtype.is_numeric() or cells.dtype.is_temporal() for cells in (before, after)):

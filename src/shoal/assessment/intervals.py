@@ -1,7 +1,7 @@
-"""Interval disclosure: how often originals lie close around released values, cell by cell and for whole records.
+"""Interval disclosure: how often originals are close to released values, per cell and for whole records.
 
-J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer, Outlier protection in continuous microdata masking (PSD 2004), build
-the intervals by standard deviation (SDID) or by rank. O(n) a column once it is sorted.
+J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer, Outlier protection in continuous microdata masking (PSD 2004), define
+intervals by standard deviation (SDID) or by rank. O(n) per column after sorting.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ WIDTHS = (1, 5, 10)
 
 @dataclass(frozen=True)
 class Intervals:
-    """Interval disclosure: how often the original lies close around the released value.
+    """Interval disclosure of cells: how often the original is close to the released value.
 
     Parameters
     ----------
     widths
         Half-widths in percent: of the standard deviation, and of the number of records.
     sd
-        For each width, the share of values within so many percent of a standard deviation of the released value.
+        For each width, the share of values within that percentage of a standard deviation of the released value.
     rank
-        For each width, the share of values within so many percent of the records above and below it in rank.
+        For each width, the share of values within that percentage of the records above and below it in rank.
     """
 
     widths: tuple[int, ...]
@@ -42,12 +42,10 @@ class Intervals:
     rank: tuple[float, ...]
 
     name: ClassVar[str] = "interval disclosure"
-    means: ClassVar[str] = (
-        "Someone who takes a released value for the true one, give or take this much, is right this often."
-    )
+    means: ClassVar[str] = "This is how often the true value is within the given distance of the released value."
     limits: ClassVar[str] = (
-        "It does not say whose value it is, and they cannot tell for which records they are right. A useful release "
-        "has high figures here: they measure closeness, not identity."
+        "It does not reveal whose value it is, and an intruder cannot know for which records this holds. A useful "
+        "release has high figures here: they measure closeness, not identity."
     )
 
     @property
@@ -58,18 +56,18 @@ class Intervals:
 
 @dataclass(frozen=True)
 class RecordIntervals:
-    """Interval disclosure of whole records: how often all originals of a record lie close around its released values.
+    """Interval disclosure of whole records: how often all originals of a record are close to its released values.
 
     Parameters
     ----------
     widths
         Half-widths in percent: of the standard deviation of the released column, and of the number of records.
     sd
-        For each width, the share of records with all values within so many percent of a standard deviation.
+        For each width, the share of records with all values within that percentage of a standard deviation.
     rank
-        For each width, the share of records with all values within so many percent of the records in rank.
+        For each width, the share of records with all values within that percentage of the records in rank.
     nearly
-        As `sd`, of records with at most one value outside, which is what ``dRisk`` of sdcMicro counts.
+        Like `sd`, for records with at most one value outside, as counted by ``dRisk`` of sdcMicro.
     """
 
     widths: tuple[int, ...]
@@ -79,11 +77,11 @@ class RecordIntervals:
 
     name: ClassVar[str] = "interval disclosure of records"
     means: ClassVar[str] = (
-        "Someone who takes all released numbers of a record for the true ones, give or take this much, is right in "
-        "all of them, or in all but one, for this share of the records."
+        "For this share of the records, all true numbers, or all but one, are within the given distance of the "
+        "released numbers."
     )
     limits: ClassVar[str] = (
-        "It does not say whose record it is, and they cannot tell for which records they are right: it measures "
+        "It does not reveal whose record it is, and an intruder cannot know for which records this holds: it measures "
         "closeness, not identity."
     )
 
@@ -97,7 +95,7 @@ class RecordIntervals:
 
 
 def intervals(columns: Sequence[RankedColumn]) -> Intervals:
-    """Count the originals that lie close around their released value, by standard deviation and by rank.
+    """Count the originals close to their released values, by standard deviation and by rank.
 
     Examples
     --------
@@ -115,11 +113,11 @@ def intervals(columns: Sequence[RankedColumn]) -> Intervals:
 
 
 def record_intervals(columns: Sequence[RankedColumn], records: int) -> RecordIntervals:
-    """Count the records whose originals all lie close around their released values; missing cells do not count.
+    """Count the records whose originals are all close to their released values; missing cells do not count.
 
-    An original x lies within the interval of its released value y if |x − y| ≤ w·S, S the standard deviation (n − 1)
-    of the released column, as ``dRisk`` of sdcMicro has it (Templ, Kowarik and Meindl 2015), or if it lies between
-    the released values that are w·n ranks below and above y.
+    An original x is within the interval of its released value y if |x − y| ≤ w·S, where S is the standard deviation (n
+    − 1) of the released column, as in ``dRisk`` of sdcMicro (Templ, Kowarik and Meindl 2015), or if it is between the
+    released values that are w·n ranks below and above y.
 
     Examples
     --------
@@ -148,21 +146,21 @@ def measure(tables: TablePair) -> RecordIntervals:
 
 
 def _near(column: RankedColumn, unit: float) -> Iterator[Bools]:
-    """Return for each width which originals are within so many percent of the unit."""
+    """Yield, for each width, a mask of the originals within that percentage of the unit."""
     distance = np.abs(column.x - column.y)
     for width in WIDTHS:
         yield distance <= width / 100 * unit
 
 
 def _near_in_rank(column: RankedColumn) -> Iterator[Bools]:
-    """Return for each width which originals are within so many percent of the records in rank, in order of release."""
+    """Yield, for each width, a mask of the originals within that percentage of the records in rank, as released."""
     after, n = column.after, len(column.y)
     before = column.x[after.records]
     for width in WIDTHS:
         reach = width / 100 * n
         low = np.maximum(np.ceil(after.middles - reach), 0).astype(np.int64)
         high = np.minimum(np.floor(after.middles + reach), n - 1).astype(np.int64)
-        # A reach below one rank leaves the released value alone.
+        # A reach below one rank includes only the released value itself.
         lowest, highest = after.values[np.minimum(low, high)], after.values[np.maximum(low, high)]
         yield (before >= np.repeat(lowest, after.counts)) & (before <= np.repeat(highest, after.counts))
 

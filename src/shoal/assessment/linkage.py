@@ -1,4 +1,4 @@
-"""Record linkage: how often an intruder who has the original values finds the record that is theirs."""
+"""Record linkage: how often an intruder with the original values links a record correctly."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from shoal.masking.verification import identical_records
 
 __all__ = ["Linkage", "cells_of", "linkage", "wilson"]
 
-# Up to so many records are linked each one; of a larger table, a random sample.
+# Every record of a smaller table is linked; of a larger table, a random sample.
 LINKED_RECORDS = 20_000
 LINKED_SAMPLE = 10_000
-FEW = 16  # records that are compared one by one
-WORTH_THREADS = 1000  # questions; to start threads for fewer takes longer than to answer them
+FEW = 16  # records in a cell that are compared pairwise
+WORTH_THREADS = 1000  # queries; for fewer, starting threads takes longer than answering
 
 
 @dataclass(frozen=True)
 class Linkage:
     """Record linkage: each released record is linked to the nearest original.
 
-    An intruder knows the unchanged columns (not the sensitive ones) and links within equal values of them.
+    An intruder knows the unchanged columns (not the sensitive ones) and links within equal values of these columns.
 
     Parameters
     ----------
     share
-        The share of records whose nearest original is their own; an original that ties with others counts by its part.
+        The share of records whose nearest original is their own; with m tied originals, a record counts as 1/m.
     chance
-        What blind choice within the right group would give, the mean of 1/size.
+        The success of random choice within the right group: the mean of 1/size.
     records
-        How many records were linked.
+        The number of linked records.
     interval
-        The 95 % interval of the share if they are a sample; None if they are all.
+        The 95 % interval of the share if the records are a sample; None if all were linked.
     """
 
     share: float
@@ -47,18 +47,19 @@ class Linkage:
 
     name: ClassVar[str] = "linked"
     means: ClassVar[str] = (
-        "Someone who holds the original values of masked and unchanged columns and links every released record to the "
-        "nearest of them is right this often; blind choice within a group is right as often as its chance says."
+        "An intruder who has the original values of masked and unchanged columns and links every released record to "
+        "the nearest of them is right this often; random choice within a group is right as often as the chance figure "
+        "shows."
     )
     limits: ClassVar[str] = (
-        "It does not cover an intruder who knows sensitive columns, weights or units, and it does not say that the "
-        "others cannot be found in another way."
+        "It does not cover an intruder who knows sensitive columns, weights or units, and it does not mean that the "
+        "other records cannot be found in another way."
     )
 
     @property
     def figure(self) -> str:
         """The result in words."""
-        text = f"{100 * self.share:.1f} % linked rightly, chance {100 * self.chance:.1f} %"
+        text = f"{100 * self.share:.1f} % linked correctly, chance {100 * self.chance:.1f} %"
         if self.interval is None:
             return text
         low, high = self.interval
@@ -66,9 +67,9 @@ class Linkage:
 
 
 def cells_of(X: Floats, strata: Ints) -> list[tuple[Ints, Ints]]:
-    """Split the records by stratum and by the columns they miss: (records, columns present) of each part.
+    """Split the records by stratum and missing columns: (records, columns present) of each part.
 
-    An intruder sees both, and links within them. Unchanged columns that an intruder knows are strata too.
+    An intruder sees both and links within them. Unchanged columns that an intruder knows also count as strata.
 
     Examples
     --------
@@ -89,12 +90,12 @@ def linkage(
     seed: int = 0,
     sample: int | None = None,
 ) -> Linkage:
-    """Link released records to the nearest original (Euclidean distance where masking compares them, by kd-tree).
+    """Link released records to the nearest original (Euclidean distance of coordinates, by kd-tree).
 
-    Records that are identical in Y, and share their stratum, have the same number in `groups`; `cells` comes from
-    `cells_of`. Without an embedding all columns hold numbers; `placed` are the coordinates of the records before and
-    after, if they are known. By default, all records of a table of up to 20,000 are linked, and a sample of 10,000 of a
-    larger one.
+    Records that are identical in Y and share their stratum have the same number in `groups`; `cells` comes from
+    `cells_of`. Without an embedding, all columns are numeric; `placed` contains the coordinates of the records before
+    and after, if already computed. By default, all records of a table of up to 20,000 are linked, and a sample of
+    10,000 of a larger table.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def linkage(
             continue
         originals = np.ascontiguousarray(Z[np.ix_(rows, present)])
         tree = cKDTree(originals)
-        # Records of a group ask the same question: it is asked once.
+        # All records of a group have the same query, so it is answered once.
         _, first, question = np.unique(groups[linked], return_index=True, return_inverse=True)
         points = W[np.ix_(linked[first], present)]
         workers = -1 if len(points) > WORTH_THREADS else 1
@@ -149,10 +150,10 @@ def _by_size(cells: list[Ints]) -> list[Ints]:
 
 
 def _linked_among_few(Z: Floats, W: Floats, cells: Ints, sampled: Bools) -> float:
-    """Return how many sampled records of small cells are linked to their original; one that ties counts by its part."""
+    """Return the number of sampled records in small cells linked to their originals; a tie of m counts as 1/m."""
     cell, column = np.nonzero(sampled[cells])
     records, candidates = cells[cell, column], cells[cell]
-    # A column that a cell misses is far from nothing.
+    # A column missing in a cell adds no distance.
     squares = np.nan_to_num(np.square(Z[candidates] - W[records][:, None]))
     distances = np.sqrt(squares.sum(axis=2))
     near = distances <= distances.min(axis=1, keepdims=True) * (1 + 1e-9) + 1e-12
@@ -160,13 +161,13 @@ def _linked_among_few(Z: Floats, W: Floats, cells: Ints, sampled: Bools) -> floa
 
 
 def place(X: Floats, Y: Floats, embedding: Embedding | None) -> tuple[Floats, Floats]:
-    """Return the coordinates of the records before and after; without an embedding, all columns hold numbers."""
+    """Return the coordinates of the records before and after; without an embedding, all columns are numeric."""
     scale, embedding = scaling(X), embedding or Embedding.of_numbers(X.shape[1])
     return embedding.apply(X, scale), embedding.apply(Y, scale)
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share.
+    """Return Wilson's 95 % interval for a share.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The registry of measures taken on request: the one list that all others read.
+"""Registry of measures taken on request; no other list of them exists.
 
-What `assess` always measures takes about as long as sorting the columns; these take longer, or need to know more.
+The measures that `assess` always takes cost about as much as sorting the columns; these take longer or need more input.
 """
 
 from __future__ import annotations
@@ -27,41 +27,39 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any."""
+    """A measure taken on request; its result is the field of the same name in `Risk` or `Utility`, if there is one."""
 
-    help: str  # what it measures, in a few words
-    # The module whose function `measure` takes it, or such a function: two tables in, a finding out.
+    help: str  # a short description
+    # The module whose function `measure` computes it, or such a function: from a pair of tables to a finding.
     home: str | Callable[[TablePair], Any]
-    paired: bool = True  # whether it needs every record beside its original
-    numeric: bool = False  # whether it is about columns of numbers
-    uses: tuple[str, ...] = ()  # the parameters of `shoal.assess` that are meant for it
-    utility: bool = False  # whether it is a measure of utility, not of risk
+    paired: bool = True  # True if it needs every record with its original
+    numeric: bool = False  # True if it needs numeric columns
+    uses: tuple[str, ...] = ()  # the parameters of `shoal.assess` that it uses
+    utility: bool = False  # True for a measure of utility, False for a measure of risk
 
     def take(self, tables: TablePair) -> Any:
-        """Measure two tables."""
+        """Compute the measure for a pair of tables."""
         function = import_module(self.home).measure if isinstance(self.home, str) else self.home
         return function(tables)
 
 
 MEASURES: dict[str, Measure] = {
     "record-intervals": Measure(
-        "share of records whose originals all lie close around their masked numbers",
+        "share of records whose originals are all close to their masked numbers",
         "shoal.assessment.intervals",
         numeric=True,
     ),
     "robust-intervals": Measure(
-        "the same with wider intervals for outliers, by robust distance", "shoal.assessment.robust", numeric=True
+        "the same, with wider intervals for outliers by robust distance", "shoal.assessment.robust", numeric=True
     ),
-    "one-to-one": Measure(
-        "record linkage by the best assignment of all records at once", "shoal.assessment.one_to_one"
-    ),
+    "one-to-one": Measure("record linkage by an optimal assignment of all records", "shoal.assessment.one_to_one"),
     "population-risk": Measure(
         "individual, global and household risk of being found in the population by the keys",
         "shoal.assessment.population",
         uses=("keys", "weights", "unit"),
     ),
     "special-uniques": Measure(
-        "records that few of the keys make unique, with their scores (SUDA2)",
+        "records that are unique by few of the keys, with their scores (SUDA2)",
         "shoal.assessment.special_uniques",
         paired=False,
         uses=("keys", "weights"),
@@ -77,11 +75,11 @@ MEASURES: dict[str, Measure] = {
 
 
 def check_measures(names: Sequence[str]) -> None:
-    """Refuse names of no measure."""
+    """Refuse names of unknown measures."""
     for name in names:
         if name != ALL and name not in MEASURES:
-            known = ", ".join(map(repr, [*MEASURES, ALL]))
-            raise InputError(f"{parameter('measures')} must be some of {known}, got {name!r}.{closest(name, MEASURES)}")
+            choices = ", ".join(map(repr, [*MEASURES, ALL]))
+            raise InputError(f"{parameter('measures')} must be among {choices}, got {name!r}.{closest(name, MEASURES)}")
 
 
 def choose_measures(
@@ -97,24 +95,25 @@ def choose_measures(
     names = as_names(request)
     check_measures(names)
     every = ALL in names
-    # Of all measures, those that the tables allow.
+    # "all" selects the measures that the tables allow.
     selected = [n for n, m in MEASURES.items() if n in names or (every and paired >= m.paired and numeric >= m.numeric)]
     for name in selected:
         measure = MEASURES[name]
         if measure.paired and not paired:
             raise InputError(
-                f"{parameter('measures')} names {name!r}, which needs the original of every masked record, but their "
-                f"order is not known. Name the original record of each one in {parameter('kept')}, or leave it out."
+                f"{parameter('measures')} includes {name!r}, which needs the original of every masked record, but "
+                f"their order is unknown. Set the original record of each masked record in {parameter('kept')}, or "
+                "leave it out."
             )
         if measure.numeric and not numeric:
             raise InputError(
-                f"{parameter('measures')} names {name!r}, which needs a masked column of numbers. Leave it out."
+                f"{parameter('measures')} includes {name!r}, which needs a masked numeric column. Leave it out."
             )
     for name, value in parameters.items():
         users = [user for user, measure in MEASURES.items() if name in measure.uses]
         if value is not None and not set(users) & set(selected):
             raise InputError(
-                f"{parameter(name)} requires one of the measures {' and '.join(map(repr, users))}. Name one of them in "
+                f"{parameter(name)} requires one of the measures {' and '.join(map(repr, users))}. Add one of them to "
                 f"{parameter('measures')}."
             )
     return selected
@@ -122,30 +121,30 @@ def choose_measures(
 
 @dataclass(frozen=True)
 class TablePair:
-    """Two tables of the same records, as measures take them."""
+    """The original and the masked table of the same records, as input of measures."""
 
-    # The masked columns before and after.
+    # The masked columns, before and after.
     numbers: CodedRecords
     Y: Floats
-    # The released stratum of each record, and a number that identical released records share.
+    # The released stratum of each record, and a number common to identical released records.
     strata: Ints
     groups: Ints
     names: tuple[Name, ...]  # the keys
     keys: tuple[Ints, Ints]  # their codes before and after, ``(records, keys)`` each
-    # How many people each record stands for, and the number of its household; None if they are not known.
+    # The number of people that each record represents, and the number of its household; None if unknown.
     weights: Floats | None = None
     households: Ints | None = None
-    seed: int = 0  # decides samples
+    seed: int = 0  # for samples
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats]:
-        """The columns of numbers, before and after."""
+        """The numeric columns, before and after."""
         numbers = self.numbers.embedding.numbers
         return self.numbers.X[:, numbers], self.Y[:, numbers]
 
 
 def take_measures(names: Sequence[str], tables: TablePair) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the results by the names of the fields of `Risk` and of `Utility`; those without a field are `others`."""
+    """Return the results by field of `Risk` and of `Utility`; results without a field are in `others`."""
     from shoal.assessment.risk import Risk
 
     risk: dict[str, Any] = {"others": ()}

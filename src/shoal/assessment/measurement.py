@@ -1,4 +1,4 @@
-"""assess(): compare a masked table with its original and measure its utility and its risk."""
+"""Assessment of a masked table: compare it with its original and measure its utility and risk."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from shoal.tables.table import Table, check_name, number_rows, stratum_codes
 __all__ = ["assess", "assess_arrays", "assess_request", "secret_codes"]
 
 UNPAIRED = (
-    "the masked records are in another order: what needs each of them beside its original was not measured "
+    "the masked records are in another order: measures that need each record with its original were omitted "
     "(information loss, IL1s, rank correlation, cells changed, record linkage, interval disclosure)"
 )
 
 
 @with_parameters_of(AssessRequest)
 def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
-    """Measure how useful and how safe a masked table is, compared with its original.
+    """Measure the utility and the risk of a masked table, compared with its original.
 
     Parameters
     ----------
     original, masked
-        The same records in the same order: tables, arrays or paths of files.
+        Tables, arrays or paths of files with the same records in the same order.
     *parameters*
 
     Returns
     -------
     Assessment
-        Utility and risk; it prints itself.
+        Utility and risk; its text is a report.
 
     Examples
     --------
@@ -72,16 +72,16 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
 
 
 def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
-    """Read both tables; only the original may have lines above its header, or other sheets."""
-    written: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
+    """Read both tables; only the original may have lines above its header or several sheets."""
+    format_options: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
     layout: dict[str, Any] = {"skip_rows": request.skip_rows, "no_header": request.no_header}
     if request.sheet is not None:
         layout["sheet"] = request.sheet
-    return open_data(original, **layout, **written), open_data(masked, **written)
+    return open_data(original, **layout, **format_options), open_data(masked, **format_options)
 
 
 def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:
-    """Assess a masked table as a request says."""
+    """Assess a masked table according to a request."""
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
     before, after = _read_tables(original, masked, request)
@@ -107,13 +107,13 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     if left_out:
         numbers = replace(numbers, left_out=left_out / max(before.rows, 1))
         share = f"{100 * left_out / original_rows:.3g} %"
-        notes.append(f"{share} of the records were left out; each counts in the loss with all it held")
+        notes.append(f"{share} of the records were suppressed; each counts in the loss with all of its information")
     if shuffled:
         one, two = match_patterns(numbers.X, Y)
         numbers, Y = replace(numbers, X=numbers.X[one]), Y[two]
     check_cells(numbers.X, Y, names)
     if not sure:
-        notes = ["no column was left as it is, so that the order of the records could not be checked", *notes]
+        notes = ["there is no unchanged column by which the order of the records could be checked", *notes]
         if shuffled is None:
             check_nearness(numbers, Y)
     measures = choose_measures(
@@ -121,7 +121,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     )
     notes += _unmeasured_notes(request.measures, measures)
     strata = stratum_codes(after, strata_names)
-    # Cells as they are written: two codes for missing can be told apart.
+    # Compare cells as written, because an outsider can distinguish two codes for missing.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
     known = number_rows(after.cells([*strata_names, *unchanged]))[0] if unchanged else strata
     assessment = assess_arrays(
@@ -169,12 +169,12 @@ def assess_arrays(
     paired: bool = True,
     seed: int = 0,
 ) -> Assessment:
-    """Do what `assess` does on prepared arrays.
+    """Assess prepared arrays.
 
-    `before` and Y are the records as `read_pair` returns them, and the same records row by row if `paired`. Identical
-    released records of a stratum have the same number in `groups`, by default found in Y; records with equal strata and
-    unchanged columns have the same number in `known`, by default the strata. `confidential` has a name, codes and
-    whether the codes have an order per column. The seed decides samples.
+    `before` and Y are the records as returned by `read_pair`; if `paired`, row by row. Identical released records of a
+    stratum have the same number in `groups`, by default derived from Y; records with equal strata and unchanged columns
+    have the same number in `known`, by default the strata. `confidential` contains, for each column, its name, its
+    codes and True if the codes have an order. The seed determines samples.
     """
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups
@@ -201,20 +201,20 @@ def assess_arrays(
 
 
 def _paired_original(before: Table, after: Table, row_numbers: Sequence[int] | Ints | None) -> Table:
-    """Return the records of the original that the masked table holds."""
+    """Return the original records that the masked table contains."""
     if row_numbers is not None:
         rows = np.asarray(row_numbers, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < before.rows:
             wrong = rows[(rows < 0) | (rows >= before.rows)][0]
             raise InputError(
-                f"{parameter('kept')} must list row numbers of {parameter('original')}, which has {before.rows} "
+                f"{parameter('kept')} must contain row numbers of {parameter('original')}, which has {before.rows} "
                 f"records; got {wrong}."
             )
         before = before.take(rows)
     if before.rows != after.rows:
         raise InputError(
-            f"{parameter('masked')} must hold the records of {parameter('original')} one by one: it has {after.rows}, "
-            f"the original {before.rows}. If records were left out, name the remaining ones in {parameter('kept')}."
+            f"{parameter('masked')} must contain exactly the records of {parameter('original')}: it has {after.rows}, "
+            f"the original {before.rows}. If records were left out, list the remaining ones in {parameter('kept')}."
         )
     if not before.rows:
         raise InputError(f"{parameter('original')} must have records, got none.")
@@ -222,21 +222,21 @@ def _paired_original(before: Table, after: Table, row_numbers: Sequence[int] | I
 
 
 def _check_unmasked(before: Table, after: Table, masked: Sequence[Name], **roles: list[Name]) -> None:
-    """Refuse columns that are in one table only, or masked, where they must not be."""
+    """Refuse columns that are missing in one table, or that were masked but must not be."""
     for role, columns in roles.items():
         for name in columns:
             check_name(name, before.names, role)
             check_name(name, after.names, role)
             if name in masked:
-                raise InputError(f"{parameter(role)} names column {name!r}, which was masked. Name unmasked columns.")
+                raise InputError(f"{parameter(role)} contains column {name!r}, which was masked. Use unmasked columns.")
 
 
 def _read(
     before: Table, after: Table, request: MaskRequest, by: list[Name], *, blanked: bool
 ) -> tuple[CodedRecords, Floats]:
-    """Return the numbers of both tables.
+    """Return both tables as numbers.
 
-    Missing cells are empty in a masked column whose code for them is also the value of a group: there, it is a value.
+    If a masked column's code for missing is also the value of a group, only empty cells count as missing there.
     """
     read = partial(read_pair, request=request, by=by, blanked=blanked)
     numbers, Y = read(before, after.coded(request.codes))
@@ -248,18 +248,18 @@ def _read(
     codes = {name: column_codes for name, column_codes in request.codes.items() if name not in values}
     try:
         reread = read(before, after.coded(codes))
-    except InputError:  # a word among numbers
+    except InputError:  # a non-numeric word among numbers
         return numbers, Y
     same = np.array_equal(np.isnan(reread[1]).sum(axis=0)[emptied], missing[emptied])
     return reread if same else (numbers, Y)
 
 
 def _blank_notes(numbers: CodedRecords) -> list[str]:
-    """Return which cells masking made missing."""
+    """Return a note on the cells that masking made missing."""
     lost = [] if numbers.lost is None else (~np.isnan(numbers.lost)).sum(axis=0).tolist()
     counts = [f"{name} ({count:,})" for name, count in zip(numbers.names, lost, strict=False) if count]
     cells = (
-        "cells that are missing in the masked table only count in the loss with all their squared deviation, and in no"
+        "cells that are missing only in the masked table count in the loss with their full squared deviation, and in no"
     )
     return [f"{cells} other measure: {', '.join(counts)}"] if counts else []
 
@@ -267,7 +267,7 @@ def _blank_notes(numbers: CodedRecords) -> list[str]:
 def _masked_columns(
     before: Table, after: Table, columns: list[Name] | None, kinds: Mapping[Name, Any], strata_names: list[Name]
 ) -> list[Name]:
-    """Return the masked columns: those named, else the numeric ones that differ and those whose kind is named."""
+    """Return the masked columns: by default, numeric columns that differ and columns with a user-set kind."""
     if columns is not None:
         if not columns:
             raise InputError(f"{parameter('columns')} must name at least one column, got none.")
@@ -288,27 +288,27 @@ def _masked_columns(
     differ += [name for name in kinds if name not in strata_names]
     if not differ:
         raise InputError(
-            f"{parameter('columns')} is not given and no numeric column differs between {parameter('original')} and "
-            f"{parameter('masked')}. Name the masked columns, or check that the two files are not the same."
+            f"{parameter('columns')} is not set, and no numeric column differs between {parameter('original')} and "
+            f"{parameter('masked')}. Set the masked columns, or check that the two files are not the same."
         )
     return differ
 
 
 def secret_codes(table: Table, name: Name) -> tuple[Ints, bool]:
-    """Return the values of a column as codes 0, 1, …, and whether their order means something."""
+    """Return the values of a column as codes 0, 1, …, and True if their order is meaningful."""
     values = table.keys([name])["0"]
     codes = values.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     return codes - codes.min(), values.dtype.is_numeric()
 
 
 def _unmeasured_notes(request: Sequence[str] | str | None, measures: Sequence[str]) -> list[str]:
-    """Name those of all measures that the tables do not allow."""
+    """Return a note on the measures that the tables do not allow, if all were requested."""
     omitted = [name for name in MEASURES if name not in measures] if ALL in as_names(request) else []
-    return [f"not measured, for want of pairs of records or of numbers: {', '.join(omitted)}"] if omitted else []
+    return [f"not measured without paired records or numbers: {', '.join(omitted)}"] if omitted else []
 
 
 def _units(after: Table, unit: Name | None, outsider: Sequence[Name]) -> UnitUniqueness | None:
-    """Count the units of the masked table that no other equals in all their records; None without a unit column."""
+    """Count the units of the masked table that are unique by all their records; None without a unit column."""
     if unit is None or unit not in after.names:
         return None
     words = fingerprints(unit_words(after, unit), row_hashes(after.cells(outsider)))
@@ -327,12 +327,12 @@ def _key_codes(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints
 
 
 def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Floats | None, Ints | None]:
-    """Return how many people each record represents, and the number of its unit; None if no column is named."""
+    """Return the number of people that each record represents, and its unit's number; None without such columns."""
     people = None if weights is None else before[weights].numbers().values
     wrong = np.empty(0) if people is None else people[~(people > 0) | np.isinf(people)]
     if len(wrong):
         raise InputError(
-            f"{parameter('weights')} must be a column of positive numbers, but {weights!r} holds {wrong[0]:g}. Use "
+            f"{parameter('weights')} must be a column of positive numbers, but {weights!r} contains {wrong[0]:g}. Use "
             "weights that sum to the population."
         )
     return people, None if unit is None else secret_codes(before, unit)[0]

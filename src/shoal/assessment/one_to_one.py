@@ -1,8 +1,8 @@
-"""One-to-one linkage: an intruder who knows that every released record has one original assigns all of them at once.
+"""One-to-one linkage: an intruder assigns all released records to originals at once, one original per record.
 
 J. Herranz, J. Nin, P. Rodríguez and T. Tassa (2015) and others solve the assignment problem of least total squared
-distance, which is stronger than linking each record by itself. Records of a group look alike: those that are assigned
-to their own group are right by its part. O(m³) for m records, so a large cell is measured in neighbourhoods.
+distance, which is stronger than linking records separately. Records of a group are indistinguishable: a record assigned
+to its own group of m counts as 1/m. O(m³) for m records, so a large cell is measured in neighbourhoods.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 __all__ = ["OneToOne", "measure", "one_to_one"]
 
-# Up to so many records are assigned at once, and up to so many in all cells together; of more, neighbourhoods.
+# Upper limits for an assignment, and for all cells together; larger tables are measured in neighbourhoods.
 ASSIGNED_AT_ONCE = 1000
 ASSIGNED_RECORDS = 5000
 NEIGHBOURHOODS = 20
-MIDDLE = 50  # records of a neighbourhood that count: those near its edge lack neighbours
+MIDDLE = 50  # central records of a neighbourhood that count: records near its edge lack neighbours
 
 
 @dataclass(frozen=True)
 class OneToOne:
-    """Record linkage by an optimal assignment.
+    """Record linkage by optimal assignment.
 
     Parameters
     ----------
     share
-        The share of records that are assigned to their own original.
+        The share of records assigned to their own originals.
     chance
-        What blind choice within the right group would give, the mean of 1/size.
+        The success of random choice within the right group: the mean of 1/size.
     records
-        How many records were measured.
+        The number of measured records.
     interval
-        The 95 % interval of the share if it was measured in neighbourhoods, which cut off what lies beyond their edge;
+        The 95 % interval of the share if it was measured in neighbourhoods, which ignore records beyond their edge;
         None if all records were assigned.
     """
 
@@ -53,17 +53,19 @@ class OneToOne:
 
     name: ClassVar[str] = "one-to-one linkage"
     means: ClassVar[str] = (
-        "Someone who holds the original values of everybody and assigns each to one released record, with the least "
-        "total distance, is right this often; blind choice within a group is right as often as its chance says."
+        "An intruder who has the original values of everybody and assigns each to one released record, with the least "
+        "total distance, is right this often; random choice within a group is right as often as the chance figure "
+        "shows."
     )
     limits: ClassVar[str] = (
-        "It does not cover an intruder who knows more than the masked columns, and few hold the originals of everybody."
+        "It does not cover an intruder who knows more than the masked columns, and few intruders have the originals of "
+        "everybody."
     )
 
     @property
     def figure(self) -> str:
         """The result in words."""
-        text = f"{100 * self.share:.1f} % assigned rightly, chance {100 * self.chance:.1f} %"
+        text = f"{100 * self.share:.1f} % assigned correctly, chance {100 * self.chance:.1f} %"
         if self.interval is None:
             return text
         low, high = self.interval
@@ -74,11 +76,10 @@ class OneToOne:
 
 
 def one_to_one(Z: Floats, W: Floats, groups: Ints, cells: Sequence[tuple[Ints, Ints]], *, seed: int = 0) -> OneToOne:
-    """Assign released records to originals, within the cells that an intruder sees.
+    """Assign released records to originals within the cells that an intruder sees.
 
-    Z and W are the coordinates before and after. Records that are identical in W, and share their stratum, have the
-    same number in `groups`; `cells` comes from `shoal.assessment.linkage.cells_of`. The seed decides the
-    neighbourhoods.
+    Z and W are the coordinates before and after. Records that are identical in W and share their stratum have the same
+    number in `groups`; `cells` comes from `shoal.assessment.linkage.cells_of`. The seed determines the neighbourhoods.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def measure(tables: TablePair) -> OneToOne:
 
 
 def _assign(Z: Floats, W: Floats, groups: Ints, rows: Ints) -> Floats:
-    """Return for each original the probability that the released record assigned to it is its own."""
+    """Return, for each original, the probability that the released record assigned to it is its own."""
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
@@ -127,12 +128,12 @@ def _assign(Z: Floats, W: Floats, groups: Ints, rows: Ints) -> Floats:
 
 
 def _neighbourhood(W: Floats, groups: Ints, rows: Ints, centre: int) -> tuple[Ints, int]:
-    """Return the records whose released values are nearest to those of one, whole groups, and how many count."""
+    """Return the records with released values nearest to those of one, as whole groups, and the number that count."""
     if len(rows) <= ASSIGNED_AT_ONCE:
         return rows, len(rows)
     present = np.flatnonzero(~np.isnan(W[centre]))
     distance = np.square(W[np.ix_(rows, present)] - W[centre, present]).sum(axis=1)
-    # By distance, and those of a group together.
+    # By distance, with the records of a group together.
     near = rows[np.lexsort((groups[rows], distance))]
     end = ASSIGNED_AT_ONCE
     while end < len(near) and groups[near[end]] == groups[near[end - 1]]:

@@ -1,14 +1,14 @@
-"""Risk in the population: how likely a record of a sample is that of the only person, or one of few, with its key.
+"""Population risk: the probability that a sample record belongs to the only person, or one of few, with its key.
 
 R. Benedetti and L. Franconi (1998), L. Franconi and S. Polettini, Individual risk estimation in μ-Argus (PSD 2004).
-Of f records with the same key in the sample, whose weights add up to F, the number in the population is taken as
-negative binomial with p = f/F, and the risk of each is the mean of its inverse,
+For f records with the same key in the sample, whose weights sum to F, the number in the population is modelled as
+negative binomial with p = f/F, and the risk of each record is the mean of its inverse,
 
     r = (p / f) ₂F₁(1, 1; f + 1; 1 − p),
 
-which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2 it is p / (f − (1 − p)), which is up to 4 % more: so do
-``indivRisk`` and ``measure_risk`` of sdcMicro. A missing cell is a value of its own, not one that fits all others.
-O(n) once keys are numbered.
+which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2 it is computed as p / (f − (1 − p)), which is up to 4 % larger,
+as in ``indivRisk`` and ``measure_risk`` of sdcMicro. A missing cell counts as a separate value, not as one that matches
+all others. O(n) once the keys are numbered.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ __all__ = ["PopulationRisk", "individual_risk", "measure", "population_risk"]
 
 @dataclass(frozen=True)
 class PopulationRisk:
-    """Risk of being found in the population by the keys, before and after masking.
+    """The risk of being found in the population by the keys, before and after masking.
 
     Parameters
     ----------
     expected
-        The global risk: how many records would be found, the sum of the individual risks.
+        The global risk: the expected number of records found, the sum of the individual risks.
     share
-        The same as a share of the records.
+        The same as a share of all records.
     highest
         The highest individual risk.
     household
-        The mean risk of a record's household, 1 − Π (1 − r) over its members; None if no households are known.
+        The mean risk of a record's household, 1 − Π (1 − r) over its members; None without household data.
     weighted
-        Whether records have weights; without, the table is taken for the population, and the risk is 1/f.
+        True if records have weights; otherwise the table is treated as the population, and the risk is 1/f.
     """
 
     expected: Pair
@@ -55,8 +55,8 @@ class PopulationRisk:
 
     name: ClassVar[str] = "risk in the population"
     means: ClassVar[str] = (
-        "Someone who knows that a person is in the table and links by the keys is right for so many records, if the "
-        "weights tell how many people each record stands for; of a household, if any member is found."
+        "An intruder who knows that a person is in the table and links by the keys is right for this many records, if "
+        "the weights are the numbers of people that the records represent; a household is found if any member is found."
     )
     limits: ClassVar[str] = (
         "It does not cover an intruder who knows more than the keys, and it is an estimate by a model of the "
@@ -84,8 +84,8 @@ def population_risk(
 ) -> PopulationRisk:
     """Estimate the risk of all records in both tables.
 
-    `before` and `after` number each record's key, 0, 1, …, and `households` its household. Weights that add up to less
-    than the number of records mean that these are all people.
+    `before` and `after` number each record's key, 0, 1, …, and `households` its household. If the weights sum to less
+    than the number of records, the table is treated as the whole population.
 
     Examples
     --------
@@ -129,6 +129,6 @@ def individual_risk(keys: Ints, weights: Floats | None = None) -> Floats:
 
 def _households(risks: Floats, households: Ints) -> Floats:
     """Return 1 − Π (1 − r) of each record's household."""
-    with np.errstate(divide="ignore"):  # of a risk of 1
+    with np.errstate(divide="ignore"):  # for a risk of 1
         safe = np.bincount(households, np.log1p(-risks))
     return -np.expm1(safe)[households]

@@ -1,4 +1,4 @@
-"""A classifier that distinguishes a table from its release: the worse it does, the more useful the release."""
+"""A classifier that distinguishes a table from its release: the worse it performs, the more useful the release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.core.types import Floats
 
 __all__ = ["Propensity", "propensity"]
 
-# The classifier of `propensity` sees at most so many records of each table, and products of so many columns.
+# Limits on the records of each table that the classifier sees, and on the columns whose products it sees.
 PROPENSITY_RECORDS = 20_000
 PROPENSITY_PRODUCTS = 20
 
@@ -24,11 +24,11 @@ class Propensity:
     Parameters
     ----------
     pmse
-        Mean squared distance of the fitted propensities from ½: 0 if it cannot, ¼ if it always can.
+        Mean squared distance of the fitted propensities from ½: 0 if it cannot distinguish them, ¼ if it always can.
     auc
-        How often it would rank a released record above an original one: 0.5 by chance, 1 always.
+        The probability that it ranks a released record above an original one: 0.5 by chance, 1 for perfect distinction.
     records
-        How many records of each table it saw.
+        The number of records of each table that it saw.
     """
 
     pmse: float
@@ -37,10 +37,11 @@ class Propensity:
 
 
 def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
-    """Fit a logistic regression that guesses which table a record is from, and return how well it does.
+    """Fit a logistic regression that predicts the table of a record, and return its performance.
 
     The propensity-score measure of Woo, Reiter, Oganian and Karr (2009). The classifier sees the standardised columns,
-    their squares and their products: group means keep every mean, so a linear one would be blind by construction.
+    their squares and their products: group means preserve every mean, so a linear classifier could not distinguish the
+    tables.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -54,7 +55,7 @@ def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
     released = np.repeat([0, 1], len(complete))
     classifier = LogisticRegression(solver="newton-cholesky", max_iter=200)
     with warnings.catch_warnings():
-        # Where nothing tells the tables apart there is nothing to descend to, and the solver says so.
+        # If nothing distinguishes the tables, the solver cannot descend and warns.
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(features, released)
     score = classifier.predict_proba(features)[:, 1]
@@ -62,14 +63,14 @@ def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
 
 
 def _features(Z: Floats) -> Floats:
-    """Return the columns, their squares and, unless there are very many, their products."""
+    """Return the columns, their squares and, for up to `PROPENSITY_PRODUCTS` columns, their products."""
     d = Z.shape[1]
     first, second = np.triu_indices(d) if d <= PROPENSITY_PRODUCTS else (np.arange(d), np.arange(d))
     return np.column_stack([Z, Z[:, first] * Z[:, second]])
 
 
 def _auc(score: Floats) -> float:
-    """Return how often a score of the second half exceeds one of the first half; a tie counts half."""
+    """Return how often a score of the second half exceeds a score of the first half; a tie counts half."""
     from scipy.stats import rankdata
 
     n = len(score) // 2

@@ -1,8 +1,8 @@
-"""Checks that every record of a masked table is paired with its original, and measures that need no pairs.
+"""Checks that every masked record is paired with its original, and the pairing of records in another order.
 
-Columns that were not masked tell, strata that were joined included. Where there are none, masked records must be nearer
-to their originals than in random order: of unrelated records the covariance of values before and after is 0 up to
-√(Σx²Σy²/(n − 1)), x and y the deviations from the means.
+Columns that were not masked show the order, including joined strata. Without such columns, masked records must be
+nearer to their originals than in random order: for unrelated records, the covariance of values before and after is 0 up
+to √(Σx²Σy²/(n − 1)), where x and y are the deviations from the means.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from shoal.tables.table import Table
 
 __all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "is_unchanged", "match_patterns"]
 
-FEWEST = 50  # records of which an order can be told from a random one
-DEVIATIONS = 3  # that are no accident
+FEWEST = 50  # records needed to distinguish an order from a random one
+DEVIATIONS = 3  # a deviation larger than this is no coincidence
 WAYS_OUT = (
-    f"If they were shuffled, name the original record of each one in {parameter('kept')}, or use "
-    f"{setting('shuffled', True)} to measure what needs no order"
+    f"If they were shuffled, list the original record of each one in {parameter('kept')}, or use "
+    f"{setting('shuffled', True)} to take only measures that need no order"
 )
 
 
 def check_order(
     before: Table, after: Table, masked: Sequence[Name], by: Sequence[Name], kinds: Mapping[Name, Kind]
 ) -> tuple[bool, list[str]]:
-    """Refuse records in another order, as far as columns that were not masked can tell.
+    """Refuse records in another order, if unmasked columns show it.
 
-    Strata (`by`) may have been joined, and units have new numbers. Return whether the order is sure, and notes.
+    Strata (`by`) may have been joined, and units may be renumbered. Return True if the order is certain, and notes.
     """
     untouched = [name for name in before.names if name in after.names and name not in masked]
     old, new = before.keys(untouched), after.keys(untouched)
@@ -54,31 +54,31 @@ def check_order(
         if name in by and joined:
             notes.append(f"column {name} names joined strata in {int(differs.sum()):,} records of the masked table")
         elif _are_renamed(old[str(i)], new[str(i)]):
-            notes.append(f"column {name} has other values in the masked table, always the same for the same one")
+            notes.append(f"column {name} was recoded consistently in the masked table")
         else:
             raise InputError(
-                f"Column {name!r} differs in record {int(differs.arg_true()[0]) + 1}. If it was masked, name it in "
-                f"{parameter('columns')}; if its strata were joined, name it in {parameter('by')}; otherwise the "
-                f"records of {parameter('original')} and {parameter('masked')} are not in the same order, and must be. "
+                f"Column {name!r} differs in record {int(differs.arg_true()[0]) + 1}. If it was masked, list it in "
+                f"{parameter('columns')}; if its strata were joined, list it in {parameter('by')}; otherwise the "
+                f"records of {parameter('original')} and {parameter('masked')} are not in the same order, as required. "
                 f"{WAYS_OUT}."
             )
     return bool(untouched) and len(old.unique()) > 1, notes
 
 
 def is_unchanged(before: Table, after: Table, name: Name) -> bool:
-    """Return whether all cells of a column are the same in both tables."""
+    """Return True if all cells of a column are the same in both tables."""
     return not _differ(before.keys([name])["0"], after.keys([name])["0"]).any()
 
 
 def _are_renamed(old: pl.Series, new: pl.Series) -> bool:
-    """Return whether every value that comes back has become another one: new numbers of units, in the same order."""
+    """Return True if every value was consistently replaced by another one, such as units by new numbers."""
     pairs = pl.DataFrame({"old": old, "new": new})
     values = pairs["old"].n_unique()
     return 1 < values < len(pairs) and pairs.n_unique() == values == pairs["new"].n_unique()
 
 
 def _differ(before: pl.Series, after: pl.Series) -> pl.Series:
-    """Return which cells differ; the same number may have two types."""
+    """Return a mask of the differing cells; equal numbers may have different types."""
     if before.dtype.is_numeric() and after.dtype.is_numeric():
         return before.cast(pl.Float64).ne_missing(after.cast(pl.Float64))
     return as_text(before).ne_missing(as_text(after))
@@ -86,15 +86,15 @@ def _differ(before: pl.Series, after: pl.Series) -> pl.Series:
 
 def as_text(cells: pl.Series) -> pl.Series:
     """Return cells of any type as text in one Unicode form."""
-    # polars writes no durations.
+    # polars cannot cast durations to text
     return composed_cells((cells.to_physical() if cells.dtype == pl.Duration else cells).cast(pl.String))
 
 
 def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Kind]) -> bool:
-    """Return whether strata were joined: each as a whole, under a name of all that it holds.
+    """Return True if strata were joined: each one as a whole, under a name for all its parts.
 
-    `old` and `new` are the strata before and after; `kinds` has the kind of each column, since a hierarchy names joined
-    values by an ancestor.
+    `old` and `new` are the strata before and after; `kinds` contains the kind of each column, because a hierarchy names
+    joined values by an ancestor.
 
     Examples
     --------
@@ -120,14 +120,14 @@ def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Kind]) -> b
 
 
 def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
-    """Refuse values too large to be squared, and cells that are filled in the masked table only."""
+    """Refuse values too large to be squared, and cells that have a value only in the masked table."""
     for j, name in enumerate(names):
         for table, values in (("original", X[:, j]), ("masked", Y[:, j])):
             far = np.abs(values) > FARTHEST
             if far.any():
                 record = int(np.argmax(far))
                 raise InputError(
-                    f"Column {name!r} must lie within ±{FARTHEST:g}, but record {record + 1} of {table!r} holds "
+                    f"Column {name!r} must be within ±{FARTHEST:g}, but record {record + 1} of {table!r} has "
                     f"{values[record]}. Correct it first."
                 )
         differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])
@@ -135,13 +135,13 @@ def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
             raise InputError(
                 f"Column {name!r} must have the same missing cells in {parameter('original')} and "
                 f"{parameter('masked')}, but record {int(np.argmax(differs)) + 1} has a value in the masked table "
-                f"only. If a value means missing, name it in {parameter('missing_codes')}; otherwise leave such "
-                "records out of both tables."
+                f"only. If a value means missing, set it in {parameter('missing_codes')}; otherwise leave such records "
+                "out of both tables."
             )
 
 
 def match_patterns(X: Floats, Y: Floats) -> tuple[Ints, Ints]:
-    """Return an order of each table in which records miss the same columns one by one; refuse where there is none.
+    """Return an order of each table in which corresponding records miss the same columns; refuse tables without one.
 
     Examples
     --------
@@ -152,15 +152,15 @@ def match_patterns(X: Floats, Y: Floats) -> tuple[Ints, Ints]:
     one, two = (np.lexsort(np.isnan(values).T) for values in (X, Y))
     if not np.array_equal(np.isnan(X)[one], np.isnan(Y)[two]):
         raise InputError(
-            f"{parameter('masked')} must hold the records of {parameter('original')} in any order, but other cells are "
-            f"missing in it. If a value means missing, name it in {parameter('missing_codes')}; if cells were made "
-            f"missing ({setting('small', 'merge')}), name the original record of each one in {parameter('kept')}."
+            f"{parameter('masked')} must contain the records of {parameter('original')} in any order, but other cells "
+            f"are missing in it. If a value means missing, set it in {parameter('missing_codes')}; if cells were made "
+            f"missing ({setting('small', 'merge')}), list the original record of each one in {parameter('kept')}."
         )
     return one, two
 
 
 def check_nearness(before: CodedRecords, Y: Floats) -> None:
-    """Refuse masked records that are no nearer to their originals than in random order."""
+    """Refuse masked records that are not nearer to their originals than in random order."""
     if len(Y) < FEWEST:
         return
     Z, W = (values - np.nanmean(values, axis=0) for values in map(_seen, (before.coordinates, before.place(Y))))
@@ -168,12 +168,12 @@ def check_nearness(before: CodedRecords, Y: Floats) -> None:
     accident = np.sqrt(np.sum(np.nansum(np.square(Z), axis=0) * np.nansum(np.square(W), axis=0)) / (len(Y) - 1))
     if accident > 0 and together <= DEVIATIONS * accident:
         raise InputError(
-            f"{parameter('masked')} must hold the records in the order of {parameter('original')}, but they are no "
+            f"{parameter('masked')} must contain the records in the order of {parameter('original')}, but they are not "
             f"nearer to their originals than in random order. {WAYS_OUT}, or {setting('shuffled', False)} if the order "
             "is right."
         )
 
 
 def _seen(values: Floats) -> Floats:
-    """Return the coordinates that some record has."""
+    """Return the coordinates that are present in some record."""
     return values[:, ~np.isnan(values).all(axis=0)]

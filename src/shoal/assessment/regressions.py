@@ -18,26 +18,26 @@ from shoal.tables.table import Table, check_name
 
 __all__ = ["Coefficient", "fit_model", "regression"]
 
-MOST_VALUES = 50  # of a column of categories in a model
+MOST_VALUES = 50  # of a categorical column in a model
 Z95 = 1.96
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient of a regression, fitted before and after.
+    """A coefficient of a regression, before and after masking.
 
     Parameters
     ----------
     name
-        The explaining column, with its value if it holds categories, or ``"(constant)"``.
+        The explanatory column, with its value if it is categorical, or ``"(constant)"``.
     value
-        The estimate; NaN where the column, or all records with this value, are gone.
+        The estimate; NaN if the column, or all records with this value, are missing.
     error
         The standard error of the estimate before.
     error_after
         The standard error of the estimate after.
     model
-        The model as it was written.
+        The model as written by the user.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Coefficient:
 
     @property
     def inside(self) -> bool:
-        """Return whether the estimate after lies in the 95 % interval of the estimate before."""
+        """Return True if the estimate after is within the 95 % interval of the estimate before."""
         return bool(abs(self.value.after - self.value.before) <= Z95 * self.error)
 
     @property
     def overlap(self) -> float:
-        """The overlap of the two 95 % intervals, the mean of its shares of both: 1 if equal, 0 if disjoint.
+        """The overlap of the two 95 % intervals, averaged over its shares of both: 1 if equal, 0 if disjoint.
 
         A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006).
 
@@ -64,14 +64,14 @@ class Coefficient:
         """
         halves = Z95 * self.error, Z95 * self.error_after
         ends = [(middle - half, middle + half) for middle, half in zip(self.value, halves, strict=True)]
-        if not min(halves) > 0:  # NaN too
+        if not min(halves) > 0:  # also false for NaN
             return float("nan")
         common = max(0.0, min(end for _, end in ends) - max(start for start, _ in ends))
         return (common / halves[0] + common / halves[1]) / 4
 
 
 def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...]:
-    """Fit a model such as ``"profit ~ sales + region"`` to both tables; text is compared with its first value."""
+    """Fit a model such as ``"profit ~ sales + region"`` to both tables; the first value of a text is the reference."""
     target, _, right = (part.strip() for part in model.partition("~"))
     terms = [term.strip() for term in right.split("+")]
     if not target or not all(terms):
@@ -100,7 +100,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
 
 
 def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats, Floats]:
-    """Return what a term adds to both designs: numbers, or for each value of a category but the first whether it is."""
+    """Return a term's columns in both designs: the numbers, or an indicator per category except the first."""
     tables = before, after
     if all(name in table.numeric_names() or name in table.timed_names() for table in tables):
         x, y = (table[name].numbers().values[:, None] for table in tables)
@@ -109,8 +109,8 @@ def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats
     values = [*old.drop_nulls().unique().sort(), *sorted(set(new.drop_nulls()) - set(old.drop_nulls()))]
     if not 2 <= len(values) <= MOST_VALUES:
         raise InputError(
-            f"{parameter('model')} names column {name!r}, which has {len(values):,} different values; a column of "
-            f"categories in a model must have 2 to {MOST_VALUES}. Leave it out."
+            f"{parameter('model')} contains column {name!r}, which has {len(values):,} different values; a categorical "
+            f"column in a model must have 2 to {MOST_VALUES}. Leave it out."
         )
     x, y = (
         np.column_stack([(cells == value).cast(pl.Float64).fill_null(np.nan).to_numpy() for value in values[1:]])
@@ -122,7 +122,7 @@ def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats
 def regression(
     before: tuple[Floats, Floats], after: tuple[Floats, Floats], names: Sequence[str]
 ) -> tuple[Coefficient, ...]:
-    """Fit y on the columns of X by least squares, (y, X) before and (y, X) after, over the complete records.
+    """Fit y to the columns of X by least squares, over the complete records of (y, X) before and of (y, X) after.
 
     Examples
     --------
@@ -147,5 +147,5 @@ def _least_squares(y: Floats, X: Floats) -> tuple[Floats, Floats]:
     freedom = len(y) - rank
     variance = residuals @ residuals / freedom if freedom > 0 else np.nan
     errors = np.sqrt(variance * np.diag(np.linalg.pinv(design.T @ design)))
-    gone = ~design.any(axis=0)  # a category that no record has
+    gone = ~design.any(axis=0)  # a category without records
     return np.where(gone, np.nan, coefficients), np.where(gone, np.nan, errors)

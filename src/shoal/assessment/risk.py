@@ -1,7 +1,7 @@
-"""The risk of a release: attacks by an intruder with the original values, or with the released file alone.
+"""Risk of a release: attacks by an intruder with the original values, or with the released file alone.
 
-Arrays in, small results out; nothing here validates. Every result says in a sentence what it means and in another
-what it does not mean, because a figure of risk is easily taken for a promise.
+Functions take arrays, return small results and do not validate. Every result states in one sentence what it means and
+in another what it does not mean, because a risk figure is easily mistaken for a promise.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Anonymity:
-    """The groups of identical records, counted again on the released file.
+    """The groups of identical records, recounted in the released file.
 
     Parameters
     ----------
     k
-        The records of the smallest group.
+        The number of records in the smallest group.
     groups
         The number of groups.
     mean_size
         The mean number of records in a group.
     asked
-        The k that was promised, or None.
+        The promised k, or None.
     below
-        The records in groups smaller than that.
+        The number of records in groups of fewer than `asked` records.
     """
 
     k: int
@@ -57,9 +57,7 @@ class Anonymity:
     below: int = 0
 
     name: ClassVar[str] = "k-anonymity, recounted"
-    means: ClassVar[str] = (
-        "Whoever looks for a person by the masked columns finds at least this many records that look exactly alike."
-    )
+    means: ClassVar[str] = "A search for a person by the masked columns finds at least this many identical records."
     limits: ClassVar[str] = (
         "It does not protect columns that were not masked, nor a value that all records of a group share."
     )
@@ -73,7 +71,7 @@ class Anonymity:
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """Records that no other equals in what an outsider can know: masked columns, strata and unchanged columns.
+    """The share of records that are unique by the columns an outsider can know: masked, strata and unchanged columns.
 
     Sensitive columns, weights and units do not count.
 
@@ -88,10 +86,10 @@ class Uniqueness:
 
     name: ClassVar[str] = "singled out"
     means: ClassVar[str] = (
-        "So many records are unique by what an outsider can know (masked columns, strata, unchanged columns), before "
-        "and after."
+        "This share of records is unique by what an outsider can know (masked columns, strata, unchanged columns), "
+        "before and after."
     )
-    limits: ClassVar[str] = "It does not count records that sensitive columns, weights or units make unique."
+    limits: ClassVar[str] = "It does not count records that are unique by sensitive columns, weights or units."
 
     @property
     def figure(self) -> str:
@@ -101,7 +99,7 @@ class Uniqueness:
 
 @dataclass(frozen=True)
 class UnitUniqueness:
-    """Units (persons, households, firms) that no other equals in all their masked records together.
+    """Units (persons, households, firms) that are unique by all their masked records together.
 
     Parameters
     ----------
@@ -118,8 +116,8 @@ class UnitUniqueness:
     column: Name
 
     name: ClassVar[str] = "units"
-    means: ClassVar[str] = "Whoever knows all records of so many units, but no sensitive column, can single them out."
-    limits: ClassVar[str] = "It does not count units that some of their records make unique together with other facts."
+    means: ClassVar[str] = "Anyone who knows all records of these units, but no sensitive column, can single them out."
+    limits: ClassVar[str] = "It does not count units that are unique by some of their records and other facts."
 
     @property
     def figure(self) -> str:
@@ -129,7 +127,7 @@ class UnitUniqueness:
 
 
 class Finding(Protocol):
-    """The result of a measure of risk: a figure, what it means and what it does not cover."""
+    """The result of a measure of risk: a figure, its meaning and its limits."""
 
     @property
     def name(self) -> str:
@@ -141,7 +139,7 @@ class Finding(Protocol):
 
     @property
     def means(self) -> str:
-        """The possibilities of an intruder, in a sentence."""
+        """The meaning of the figure, in a sentence."""
 
     @property
     def limits(self) -> str:
@@ -150,16 +148,16 @@ class Finding(Protocol):
 
 @dataclass(frozen=True)
 class Risk:
-    """All that was measured about safety; iterate to read each with its sentences."""
+    """All measures of safety; iterate over it for each measure with its sentences."""
 
     anonymity: Anonymity
     uniqueness: Uniqueness
-    # None where the masked table has no unit column.
+    # None if the masked table has no unit column.
     units: UnitUniqueness | None = field(default=None, kw_only=True)
-    linkage: Linkage | None  # None where records are not beside their originals
-    intervals: Intervals | None  # so too, and of numbers only
+    linkage: Linkage | None  # None if records are not paired with their originals
+    intervals: Intervals | None  # likewise; for numeric columns only
     attributes: tuple[Attribute, ...] = ()
-    # What is measured only if it is asked for (`shoal.assessment.measure_registry`).
+    # Measures taken on request (`shoal.assessment.measure_registry`).
     one_to_one: OneToOne | None = None
     record_intervals: RecordIntervals | None = None
     robust_intervals: RobustIntervals | None = None
@@ -191,7 +189,7 @@ def anonymity(groups: Ints, promised: int | None = None) -> Anonymity:
 
 
 def uniqueness(before: Ints, after: Ints) -> Uniqueness:
-    """Count the records that no other equals; those that are identical share a number.
+    """Count the unique records; identical records share a number.
 
     Examples
     --------

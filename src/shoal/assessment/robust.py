@@ -1,9 +1,9 @@
-"""Robust statistics of a table of numbers: a covariance that outliers do not decide, and risk by robust distance.
+"""Robust statistics of a numeric table: a covariance that resists outliers, and risk by robust distance.
 
-M. Templ and B. Meindl, Robust statistics meets SDC: new disclosure risk measures for continuous microdata masking
-(PSD 2008): a record far from the bulk of the table is found more easily, so the interval that is too close for it is
-wider. The covariance is the minimum covariance determinant of Rousseeuw and Van Driessen (1999) in scikit-learn, on at
-most 10,000 records; its starts are random, so that figures agree with ``robustbase::covMcd`` of R in size only.
+M. Templ and B. Meindl, Robust statistics meets SDC: new disclosure risk measures for continuous microdata masking (PSD
+2008): a record far from the bulk of the table is found more easily, so a wider interval around it counts as too close.
+The covariance is the minimum covariance determinant of Rousseeuw and Van Driessen (1999) in scikit-learn, on at most
+10,000 records; its starts are random, so figures agree only approximately with ``robustbase::covMcd`` of R.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["ROBUST_RECORDS", "RobustIntervals", "complete_pairs", "measure", "robust_covariance", "robust_intervals"]
 
 ROBUST_RECORDS = 10_000
-WIDTH = 0.01 * 0.05  # standard deviations for each unit of robust distance, the defaults of ``dRiskRMD``
-ALONE = 0.05  # a released record without another one so near stands alone
+WIDTH = 0.01 * 0.05  # standard deviations per unit of robust distance, the defaults of ``dRiskRMD``
+ALONE = 0.05  # a released record without another one within this distance is isolated
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class RobustIntervals:
     share
         The share of records with a released number too close to its original (RMDID1).
     alone
-        The share of those that also stand alone among the released records (RMDID2).
+        The share of records that are, in addition, isolated among the released records (RMDID2).
     weighted
-        The share of the summed robust distances that the records of `share` have: more than `share` if outliers are at
-        risk above all.
+        The share of the summed robust distances that belongs to the records of `share`: larger than `share` if mainly
+        outliers are at risk.
     records
-        How many records were measured: those that miss nothing.
+        The number of measured records, which have no missing values.
     """
 
     share: float
@@ -52,30 +52,30 @@ class RobustIntervals:
 
     name: ClassVar[str] = "risk by robust distance"
     means: ClassVar[str] = (
-        "This share of records has a released number within 0.0005 standard deviations of the original for each unit "
-        "of the record's robust distance from the middle of the table; those that stand alone have no other released "
-        "record within 0.05 standard deviations."
+        "This share of records has a released number within 0.0005 standard deviations of the original per unit of the "
+        "record's robust distance from the middle of the table; isolated records have no other released record within "
+        "0.05 standard deviations."
     )
     limits: ClassVar[str] = (
-        "It does not say who can link them: microaggregated records never stand alone, but a record near its group's "
-        "mean is counted as close."
+        "It does not mean that an intruder can link them: microaggregated records are never isolated, but a record "
+        "near its group's mean is counted as close."
     )
 
     @property
     def figure(self) -> str:
         """The result in words."""
         if not self.records:
-            return "not measured: half of the complete records or more are equal in a column, or there are too few"
+            return "not measured: at least half of the complete records are equal in a column, or there are too few"
         weighted = f"{100 * self.weighted:.1f} % weighted by distance"
-        return f"{100 * self.share:.1f} % too close ({weighted}), {100 * self.alone:.1f} % alone as well"
+        return f"{100 * self.share:.1f} % too close ({weighted}), {100 * self.alone:.1f} % also isolated"
 
 
 def robust_intervals(X: Floats, Y: Floats, *, seed: int = 0) -> RobustIntervals:
-    """Measure risk by robust distance, as ``dRiskRMD`` of sdcMicro does.
+    """Measure risk by robust distance, as in ``dRiskRMD`` of sdcMicro.
 
-    Both tables are standardised, each by its own means and standard deviations: x and y. With C the robust covariance
-    of x, a record has the distance δ = √(xᵀC⁻¹x); it is too close if |xⱼ − yⱼ| < 0.01·0.05·δ in some column j. It
-    stands alone if every other y is farther than 0.05. Constant columns do not count. O(n log n).
+    Both tables are standardised by their own means and standard deviations: x and y. With the robust covariance C of x,
+    a record has the distance δ = √(xᵀC⁻¹x); it is too close if |xⱼ − yⱼ| < 0.01·0.05·δ in some column j. It is isolated
+    if every other y is farther than 0.05. Constant columns do not count. O(n log n).
 
     Examples
     --------
@@ -104,7 +104,7 @@ def measure(tables: TablePair) -> RobustIntervals:
 
 
 def _nearest(Q: Floats) -> Floats:
-    """Return how far the nearest other record is; equal ones are found first, for a tree would compare them all."""
+    """Return the distance to the nearest other record; find equal records first, as a tree would compare them all."""
     from scipy.spatial import cKDTree
 
     alike = identical_records(Q)
@@ -114,7 +114,7 @@ def _nearest(Q: Floats) -> Floats:
 
 
 def complete_pairs(X: Floats, Y: Floats) -> tuple[Floats, Floats]:
-    """Return the records that miss nothing, each table standardised (n − 1) by itself, without constant columns."""
+    """Return the records without missing values, each table standardised separately (n − 1), no constant columns."""
     present = ~np.isnan(X).all(axis=0)
     complete = ~np.isnan(X[:, present]).any(axis=1)
     if complete.sum() < 2:
@@ -128,7 +128,7 @@ def complete_pairs(X: Floats, Y: Floats) -> tuple[Floats, Floats]:
 
 
 def robust_covariance(Z: Floats, *, seed: int = 0) -> Floats | None:
-    """Return the minimum covariance determinant of standardised records; None where it is singular or they are few.
+    """Return the minimum covariance determinant of standardised records; None if it is singular or n is too small.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def robust_covariance(Z: Floats, *, seed: int = 0) -> Floats | None:
     if n > ROBUST_RECORDS:
         Z = Z[np.random.default_rng(seed).choice(n, ROBUST_RECORDS, replace=False)]
     with warnings.catch_warnings():
-        # What it warns of, a singular matrix, is looked for below.
+        # It warns about a singular matrix, which is checked below.
         warnings.simplefilter("ignore")
         try:
             covariance: Floats = MinCovDet(random_state=seed).fit(Z).covariance_

@@ -2,13 +2,15 @@
 
 A. M. Manning, D. J. Haglin and J. A. Keane, A recursive search algorithm for statistical disclosure assessment (2008);
 M. J. Elliot, A. M. Manning and R. W. Ford, A computational algorithm for handling the special uniques problem (2002).
-A minimal sample unique (MSU) of a record is a set of columns by which it is unique, while it is not by any fewer of
-them. An MSU of m among d columns scores (d − m)!, and a record the sum over its own, as in ``suda2`` of sdcMicro.
+A minimal sample unique (MSU) of a record is a set of columns by which it is unique, although it is not unique by any
+proper subset. An MSU of m among d columns scores (d − m)!, and a record the sum over its MSUs, as in ``suda2`` of
+sdcMicro.
 
-All sets of columns are looked at, each refined from the one without its last column, where records that are unique
-already are left out, as SUDA2 does: they are unique in every larger set, and equal to nobody. Of records that are equal
-in all columns, two tell as much as all. O(n 2ᵈ) time in the worst case (12 s for 100,000 records and 12 columns), 2ᵈ
-bits of memory for each record that is unique by all columns, and none where nobody is, as in a k-anonymous table.
+All sets of columns are examined, each as a refinement of the set without its last column. Records that are already
+unique are left out, as in SUDA2: they are unique in every larger set and equal to no other record. Of records that are
+equal in all columns, two carry as much information as all. O(n 2ᵈ) time in the worst case (12 s for 100,000 records and
+12 columns), 2ᵈ bits of memory for each record that is unique by all columns, and none if there is no such record, as in
+a k-anonymous table.
 """
 
 from __future__ import annotations
@@ -44,11 +46,11 @@ class MinimalUniques(NamedTuple):
     Parameters
     ----------
     counts
-        ``(records, columns)``: how many each record has of 1, 2, … columns.
+        ``(records, columns)``: the number of each record's MSUs with 1, 2, … columns.
     scores
         The score of each record.
     contributions
-        The share of all scores that each column has a part in; 0 where there are none.
+        The share of all scores to which each column contributes; 0 without uniques.
     """
 
     counts: Ints
@@ -65,15 +67,15 @@ class SpecialUniques:
     columns
         The keys.
     unique
-        The share of records that are unique by some of them, or by all.
+        The share of records that are unique by some or all of the keys.
     few
-        The share of records that are unique by one or two of them.
+        The share of records that are unique by one or two keys.
     mean, highest
         Mean and highest score of a record.
     contributions
-        Of each key, the share of all scores that it has a part in.
+        For each key, the share of all scores to which it contributes.
     disclosure
-        The highest probability that a match with a unique record is right (DIS-SUDA); None if no weights are known.
+        The highest probability that a match with a unique record is right (DIS-SUDA); None without weights.
     """
 
     columns: tuple[Name, ...]
@@ -86,11 +88,11 @@ class SpecialUniques:
 
     name: ClassVar[str] = "special uniques"
     means: ClassVar[str] = (
-        "So many records differ from all others in some of the keys; the fewer keys it takes, the likelier they are "
-        "unique in the population too, and the higher their score."
+        "This share of records differs from all others in some of the keys; the fewer keys needed, the likelier they "
+        "are also unique in the population, and the higher their score."
     )
     limits: ClassVar[str] = (
-        "It does not say that somebody knows these keys, nor anything of columns that are not among them; scores "
+        "It does not mean that anyone knows these keys, nor does it cover columns that are not among them; scores "
         "compare records of one table, not tables with other keys."
     )
 
@@ -108,7 +110,7 @@ class SpecialUniques:
         leading = max(range(len(self.columns)), key=lambda j: self.contributions[j])
         if self.contributions[leading].before > 0:
             share = 100 * self.contributions[leading].before
-            parts.append(f"{self.columns[leading]} has a part in {share:.0f} % of the scores before")
+            parts.append(f"{self.columns[leading]} contributes to {share:.0f} % of the scores before")
         if self.disclosure is not None:
             parts.append(f"highest probability of a right match (DIS-SUDA): {text_of(self.disclosure)}")
         return "; ".join(parts)
@@ -121,9 +123,9 @@ class SpecialUniques:
 def special_uniques(
     before: Ints, after: Ints, columns: tuple[Name, ...], weights: Floats | None = None
 ) -> SpecialUniques:
-    """Search both tables for minimal sample uniques.
+    """Find the minimal sample uniques of both tables.
 
-    `before` and `after` hold the codes of the keys, at most `MOST_COLUMNS`. The sampling fraction is the number of
+    `before` and `after` contain the codes of the keys, at most `MOST_COLUMNS`. The sampling fraction is the number of
     records divided by the sum of the weights.
     """
     uniques = [minimal_uniques(codes) for codes in (before, after)]
@@ -148,8 +150,8 @@ def measure(tables: TablePair) -> SpecialUniques:
     """Measure the special uniques of the keys."""
     if len(tables.names) > MOST_COLUMNS:
         raise InputError(
-            f"{parameter('measures')} names 'special-uniques', which looks at all sets of at most {MOST_COLUMNS} keys; "
-            f"got {len(tables.names)}. Name those that an intruder is likeliest to know in {parameter('keys')}."
+            f"{parameter('measures')} includes 'special-uniques', which examines all sets of at most {MOST_COLUMNS} "
+            f"keys; got {len(tables.names)}. List those that an intruder is likeliest to know in {parameter('keys')}."
         )
     return special_uniques(*tables.keys, tables.names, tables.weights)
 
@@ -179,7 +181,7 @@ def minimal_uniques(codes: Ints) -> MinimalUniques:
 
 
 def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
-    """Return the records that some set of columns tells from all others, and for each set a bit: whether it does."""
+    """Return the records that are unique by some set of columns, and a bit mask of the unique ones for each set."""
     rows = identical_records(list(codes.T))
     single = np.flatnonzero(group_sizes(rows)[rows] == 1)
     sets: dict[tuple[int, ...], Bits] = {}
@@ -205,7 +207,7 @@ def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
 
 
 def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
-    """Divide groups by the values of one more column; return the records that still equal another, and their groups."""
+    """Divide groups by the values of one more column; return the records still equal to another, and their groups."""
     values = int(column.max(initial=0)) + 1
     keys = groups * values + column[records]
     if (int(groups.max(initial=0)) + 1) * values > 4 * len(keys):
@@ -216,11 +218,11 @@ def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
 
 
 def _disclosure(uniques: MinimalUniques, codes: Ints, fraction: float) -> Floats:
-    """Return the probability that a match is right, of each record (DIS-SUDA as in ``suda2`` of sdcMicro).
+    """Return the probability that a match is right, per record (DIS-SUDA as in ``suda2`` of sdcMicro).
 
-    C. J. Skinner and M. J. Elliot (2002): of u unique records and p in pairs, a match in the whole table is right with
-    probability D = uφ / (uφ + p(1 − φ)), φ the sampling fraction. It is shared out by the scores s as
-    1 / (1 + u(1/D − 1) / (s^q Σ s^−q)), q = 1 + (8 − d)/20.
+    C. J. Skinner and M. J. Elliot (2002): with u unique records and p records in pairs, a match in the whole table is
+    right with probability D = uφ / (uφ + p(1 − φ)), where φ is the sampling fraction. It is distributed by the scores s
+    as 1 / (1 + u(1/D − 1) / (s^q Σ s^−q)), q = 1 + (8 − d)/20.
     """
     scores, unique = uniques.scores, uniques.scores > 0
     sizes = group_sizes(identical_records(list(codes.T)))

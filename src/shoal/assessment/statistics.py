@@ -1,4 +1,4 @@
-"""Statistics of one table, and distances between two: arrays in, numbers out; NaN where a cell is missing."""
+"""Statistics of one table, and distances between two tables: arrays in, numbers out; NaN for missing cells."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ __all__ = [
 
 
 class Pair(NamedTuple):
-    """A statistic before and after."""
+    """A statistic before and after masking."""
 
     before: float
     after: float
 
     @property
     def change(self) -> float:
-        """The relative change; NaN where the statistic was 0.
+        """The relative change; NaN if the statistic was 0.
 
         Examples
         --------
@@ -49,10 +49,10 @@ class Pair(NamedTuple):
 
 
 def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> float:
-    """Return how far one column determines the other, 0 to 1, over the records that have both; NaN if one is constant.
+    """Return how far one column determines the other, 0 to 1, over records with both cells; NaN if one is constant.
 
-    Of two columns of values without an order this is Cramér's V; of one such column and one of numbers or ranks the
-    correlation ratio; of two columns with an order the absolute correlation. O(n + number of pairs of values).
+    For two columns without an order this is Cramér's V; for one such column and one of numbers or ranks, the
+    correlation ratio; for two columns with an order, the absolute correlation. O(n + number of pairs of values).
 
     Examples
     --------
@@ -79,10 +79,10 @@ def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> fl
 
 
 def il1s(columns: Sequence[RankedColumn]) -> float:
-    """Return 100 times the mean of |x − y| / (√2 S), S the standard deviation (n − 1) of the column before.
+    """Return 100 times the mean of |x − y| / (√2 S), where S is the standard deviation (n − 1) of the column before.
 
-    J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) scale so that the figure does not depend on a column's
-    unit or on values near zero. Constant columns do not count.
+    J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) chose this scale so that the figure depends neither on a
+    column's unit nor on values near zero. Constant columns do not count.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def il1s(columns: Sequence[RankedColumn]) -> float:
 
 
 def wasserstein(column: RankedColumn) -> float:
-    """Return the mean distance between the sorted values: the first Wasserstein distance of two equal counts.
+    """Return the mean distance between sorted values: the first Wasserstein distance for equal counts.
 
     Examples
     --------
@@ -110,9 +110,9 @@ def wasserstein(column: RankedColumn) -> float:
 
 
 def kolmogorov_smirnov(column: RankedColumn) -> float:
-    """Return the largest difference of the two cumulative distributions.
+    """Return the largest difference between the two cumulative distributions.
 
-    Between two released values that of the released does not change: the difference is largest at one of them.
+    Between two released values the released distribution is constant, so the difference is largest at a released value.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def kolmogorov_smirnov(column: RankedColumn) -> float:
 
 
 def rank_correlation(column: RankedColumn) -> float:
-    """Return Spearman's rank correlation; NaN where a column is constant.
+    """Return Spearman's rank correlation; NaN if a column is constant.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def covariance(X: Floats) -> Floats:
 
 
 def correlation(X: Floats) -> Floats:
-    """Return the correlations over the records that have both cells; NaN where a column is constant.
+    """Return the correlations over the records that have both cells; NaN if a column is constant.
 
     Examples
     --------
@@ -162,13 +162,13 @@ def correlation(X: Floats) -> Floats:
 
 
 def relations(X: Floats) -> tuple[Floats, Floats]:
-    """Return covariances and correlations from one pass over the records."""
+    """Return covariances and correlations in one pass over the records."""
     scale = scaling(X)
     n, products, squares = _together(scale.apply(X))
     unit = 2 * scale.reach * scale.spread
     with np.errstate(invalid="ignore", divide="ignore"):
         together: Floats = products / (n - 1) * np.outer(unit, unit)
-        # Rounding leaves about 1e-16 n of a column that is constant where the other is seen.
+        # In a column that is constant where the other has values, rounding leaves about 1e-16 n.
         length = np.sqrt(np.where(squares > 1e-12 * n, squares * squares.T, np.nan))
         return np.where(n > 1, together, np.nan), np.clip(products / length, -1.0, 1.0)
 
@@ -185,9 +185,9 @@ def mean(x: Floats, weights: Floats | None = None) -> float:
 
 
 def spread(x: Floats, weights: Floats | None = None) -> float:
-    """Return the standard deviation (n − 1) of a column; weighted, that of the population it is drawn from.
+    """Return the standard deviation (n − 1) of a column; if weighted, an estimate for the population.
 
-    Weights enter by their shares, so that equal weights change nothing: n / (n − 1) · Σ w (x − x̄)² / Σ w.
+    Only the shares of the weights matter, so equal weights change nothing: n / (n − 1) · Σ w (x − x̄)² / Σ w.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def spread(x: Floats, weights: Floats | None = None) -> float:
     """
     if len(x) < 2:
         return 0.0
-    # Deviations from a value of the column: equal values have exactly 0, whatever their size.
+    # Deviations from a value of the column are exactly 0 for equal values of any size.
     deviations = x - x[0]
     if weights is None:
         return float(np.std(deviations, ddof=1))
@@ -205,7 +205,7 @@ def spread(x: Floats, weights: Floats | None = None) -> float:
 
 
 def _together(Z: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return for columns i and j, over the records that have both: their number, Σ dᵢdⱼ and Σ dᵢ² of the deviations."""
+    """Return, for columns i and j over the records with both cells: n, and Σ dᵢdⱼ and Σ dᵢ² of the deviations."""
     present, cells = (~np.isnan(Z)).astype(np.float64), np.nan_to_num(Z)
     n, sums = present.T @ present, cells.T @ present
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -222,43 +222,43 @@ class SortedCells:
 
     Examples
     --------
-    >>> found = SortedCells(np.array([5.0, 2.0, 5.0]))
-    >>> found.values.tolist(), found.records.tolist(), found.ranks.tolist()
+    >>> cells = SortedCells(np.array([5.0, 2.0, 5.0]))
+    >>> cells.values.tolist(), cells.records.tolist(), cells.ranks.tolist()
     ([2.0, 5.0, 5.0], [1, 0, 2], [1.5, 0.0, 1.5])
     """
 
     def __init__(self, cells: Floats) -> None:
         self.values, self.records = sort_values(cells)
         n = len(cells)
-        self.first: Ints = np.flatnonzero(np.r_[True, self.values[1:] != self.values[:-1]][:n])  # of equal values
+        self.first: Ints = np.flatnonzero(np.r_[True, self.values[1:] != self.values[:-1]][:n])  # of runs
         self.counts: Ints = np.diff(self.first, append=n)
 
     @cached_property
     def middles(self) -> Floats:
-        """The rank of each different value from 0 on: the middle of those that share it."""
+        """The rank of each different value, starting at 0: the middle of the ranks of its cells."""
         return self.first + (self.counts - 1) / 2
 
     @cached_property
     def ranks(self) -> Floats:
-        """The rank of each cell, from 0 on; equal ones share the middle."""
+        """The rank of each cell, starting at 0; equal cells share their middle rank."""
         ranks = np.empty(len(self.values))
         ranks[self.records] = np.repeat(self.middles, self.counts)
         return ranks
 
 
 class RankedColumn:
-    """The cells of a column that are not missing, before and after masking.
+    """The non-missing cells of a column, before and after masking.
 
     Parameters
     ----------
     x, y
-        The column before and after; the same cells are missing.
+        The column before and after; both have the same missing cells.
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
         present = ~np.isnan(x)
         self.x, self.y = (x, y) if present.all() else (x[present], y[present])
-        self.records = np.flatnonzero(present)  # that have a value
+        self.records = np.flatnonzero(present)  # indices of records with a value
 
     @cached_property
     def before(self) -> SortedCells:

@@ -1,7 +1,7 @@
-"""The utility of a release: the same statistics before and after, column by column and between columns.
+"""Utility of a release: the same statistics before and after, for single columns and between columns.
 
-Arrays in, small results out: X holds the records as they were, Y the same records as released, NaN where a cell is
-missing (in both). Nothing here validates.
+Functions take arrays and return small results: X contains the original records, Y the same records as released, with
+NaN for missing cells (in both). Nothing here validates.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class ColumnChange:
     loss
         Its information loss, 100·SSE/SST.
     mean, sd
-        Mean and standard deviation (n − 1); weighted if the release is.
+        Mean and standard deviation (n − 1); weighted if the release is weighted.
     quantiles
-        At each of `LEVELS`.
+        Quantiles at `LEVELS`.
     wasserstein
-        The mean distance that the distribution moved, in standard deviations of the original.
+        The mean distance between the distributions before and after, in standard deviations of the original.
     kolmogorov_smirnov
-        The largest difference of the two cumulative distributions, 0 to 1.
+        The largest difference between the two cumulative distributions, 0 to 1.
     rank_correlation
         Spearman's correlation of the values before and after; NaN for a constant column.
     values
-        How many cells are not missing.
+        The number of non-missing cells.
     """
 
     name: Name
@@ -76,7 +76,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class CategoryChange:
-    """The change of one column of categories.
+    """The change of one categorical column.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ class CategoryChange:
     kind
         ``"nominal"``, ``"ordinal"`` or ``"hierarchy"``.
     loss
-        Its information loss, 100·SSE/SST where masking compares records.
+        Its information loss, 100·SSE/SST of the coordinates.
     changed
-        The share of cells that are released with another value.
+        The share of cells released with another value.
     variation
-        The total variation distance of the two distributions, 0 to 1: the least share of cells that would have to
+        The total variation distance between the two distributions, 0 to 1: the least share of cells that would have to
         change to turn one into the other.
     values
-        How many cells are not missing.
+        The number of non-missing cells.
     """
 
     name: Name
@@ -105,30 +105,30 @@ class CategoryChange:
 
 @dataclass(frozen=True)
 class Utility:
-    """The statistics before and after masking.
+    """Statistics before and after masking.
 
     Parameters
     ----------
     loss
-        Information loss of all columns, 100·SSE/SST.
+        The information loss of all columns, 100·SSE/SST.
     il1s
-        Mean distance of a number from its original, in √2 standard deviations, in percent.
+        The mean distance of numbers from their originals, in √2 standard deviations, in percent.
     columns
-        Each column.
+        The changes of single columns.
     covariance, correlation
-        The matrices of the columns of numbers, before and after.
+        The matrices of the numeric columns, before and after.
     association
-        The matrices of all columns (`association`), before and after; NaN for two columns of numbers.
+        The matrices of all columns (`association`), before and after; NaN for two numeric columns.
     propensity
         The classifier's result; None if no record is complete.
     model
-        The coefficients of the user's regressions; empty if none was named.
+        The coefficients of the user's regressions; may be empty.
     tables
-        The frequency tables that the user named.
+        The user's frequency tables; may be empty.
     eigenvalues
-        Those of the columns of numbers, if they were asked for.
+        The eigenvalues of the numeric columns; None unless requested.
     weighted
-        Whether means and standard deviations are weighted; all other figures count every record once.
+        True if means and standard deviations are weighted; all other figures count every record once.
     """
 
     loss: float
@@ -145,16 +145,16 @@ class Utility:
 
     @property
     def paired(self) -> bool:
-        """Return whether every record was measured next to its original."""
+        """Return True if every record was compared with its original."""
         return not np.isnan(self.loss)
 
     def with_losses(self, loss: float, losses: Sequence[float] | Floats) -> Utility:
-        """Return the same with the information loss of all columns and of each."""
+        """Return a copy with these information losses, in total and per column."""
         columns = (replace(column, loss=float(lost)) for column, lost in zip(self.columns, losses, strict=True))
         return replace(self, loss=loss, columns=tuple(columns))
 
     def without_pairs(self) -> Utility:
-        """Return the same with NaN for figures that need every record next to its original."""
+        """Return a copy with NaN for figures that need every record with its original."""
         nan = float("nan")
         columns = (
             replace(column, loss=nan, rank_correlation=nan)
@@ -166,12 +166,12 @@ class Utility:
 
     @property
     def numbers(self) -> list[ColumnChange]:
-        """The columns of numbers."""
+        """The numeric columns."""
         return [column for column in self.columns if isinstance(column, ColumnChange)]
 
     @property
     def categories(self) -> list[CategoryChange]:
-        """The columns of categories."""
+        """The categorical columns."""
         return [column for column in self.columns if isinstance(column, CategoryChange)]
 
     @property
@@ -183,15 +183,15 @@ class Utility:
         return float((np.abs(after - before)[above] / np.outer(sd, sd)[above]).mean()) if above.any() else 0.0
 
     def correlation_changes(self) -> list[tuple[Name, Name, Pair]]:
-        """Return all pairs of columns of numbers that have a correlation, the one that changed most first."""
+        """Return all pairs of numeric columns that have a correlation, largest change first."""
         return _changes([column.name for column in self.numbers], *self.correlation)
 
     def association_changes(self) -> list[tuple[Name, Name, Pair]]:
-        """Return all pairs with a column of categories that have an association, the one that changed most first."""
+        """Return all pairs with a categorical column that have an association, largest change first."""
         return _changes([column.name for column in self.columns], *self.association)
 
     def largest_correlation_change(self) -> tuple[Name, Name, Pair] | None:
-        """Return the two columns whose correlation changed most, or None where there is no correlation."""
+        """Return the two columns with the largest change of correlation; None if there are no correlations."""
         return next(iter(self.correlation_changes()), None)
 
 
@@ -214,16 +214,16 @@ def utility(
     weights: Floats | None = None,
     seed: int = 0,
 ) -> Utility:
-    """Measure everything but what the user chooses; without an embedding, all columns hold numbers.
+    """Compute all measures except those chosen by the user; without an embedding, all columns are numeric.
 
-    `placed` and `ordered` are the coordinates of the records and the sorted columns of numbers, if they are known.
-    Weights are for means and standard deviations; the seed decides samples.
+    `placed` and `ordered` are the coordinates of the records and the sorted numeric columns, if already computed.
+    Weights affect means and standard deviations; the seed determines samples.
 
     Examples
     --------
     >>> X = np.array([[1.0], [3.0], [7.0], [9.0]])
-    >>> found = utility(X, np.array([[2.0], [2.0], [8.0], [8.0]]), ["sales"])
-    >>> found.loss, found.columns[0].mean
+    >>> result = utility(X, np.array([[2.0], [2.0], [8.0], [8.0]]), ["sales"])
+    >>> result.loss, result.columns[0].mean
     (10.0, Pair(before=5.0, after=5.0))
     """
     embedding = embedding or Embedding.of_numbers(X.shape[1])
@@ -252,7 +252,7 @@ def utility(
 
 
 def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats | None = None) -> ColumnChange:
-    """Compare one column with itself; missing cells do not count. Means and standard deviations may be weighted."""
+    """Compare a column before and after; missing cells do not count. Means and standard deviations may be weighted."""
     x, y = column.x, column.y
     if not len(x):
         nothing = Pair(float("nan"), float("nan"))
@@ -273,12 +273,12 @@ def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats
 
 
 def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) -> CategoryChange:
-    """Compare one column of codes with itself; missing cells do not count.
+    """Compare a column of codes before and after; missing cells do not count.
 
     Examples
     --------
-    >>> found = category_change("job", "nominal", np.array([0.0, 0, 1, 1, 2]), np.array([0.0, 1, 1, 1, 1]), 0.0)
-    >>> found.changed, round(found.variation, 6)
+    >>> change = category_change("job", "nominal", np.array([0.0, 0, 1, 1, 2]), np.array([0.0, 1, 1, 1, 1]), 0.0)
+    >>> change.changed, round(change.variation, 6)
     (0.4, 0.4)
     """
     present = ~np.isnan(x)
@@ -289,7 +289,7 @@ def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) ->
 
 
 def _associations(X: Floats, embedding: Embedding) -> Floats:
-    """Return the association of every two columns of which one holds categories; NaN for the others."""
+    """Return the association of each pair of columns with a categorical one; NaN for other pairs."""
     d = X.shape[1]
     associations = np.full((d, d), np.nan)
     nominal = embedding.without_order

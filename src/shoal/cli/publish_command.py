@@ -32,9 +32,9 @@ def publish(
     definition: Annotated[
         str,
         typer.Option(
-            help="What epsilon covers: standard, the whole way from raw to released table (Definition 1); or "
-            "microaggregated, values with the groups taken as given (Definition 3), which are visible and follow the "
-            "data.",
+            help="Scope of epsilon: standard, from raw to released table (Definition 1); or "
+            "microaggregated, values with the groups taken as given (Definition 3); the groups are visible and follow "
+            "the data.",
             rich_help_panel=ESSENTIALS,
         ),
     ] = "standard",
@@ -43,8 +43,8 @@ def publish(
         bool,
         typer.Option(
             "--explore",
-            help="Release nothing: expected error of every method by k and epsilon, which may be lists: 0.5,1,2. "
-            "--output is then the picture.",
+            help="Release nothing; show the expected error of each method by k and epsilon (may be lists: 0.5,1,2). "
+            "--output then names a picture file.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -52,39 +52,40 @@ def publish(
         bool,
         typer.Option(
             "--private",
-            help="With --explore: look at the confidential values. Keep what is printed inside.",
+            help="With --explore: use the confidential values. Do not publish the output.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
     manifest: Annotated[
         File,
-        typer.Option(help="Also write the terms of the release here (JSON); may be published.", rich_help_panel=OUTPUT),
+        typer.Option(help="File for the terms of the release (JSON); may be published.", rich_help_panel=OUTPUT),
     ] = None,
     private_manifest: Annotated[
         File,
-        typer.Option(help="Also write exact figures here (JSON), for the data holder alone.", rich_help_panel=OUTPUT),
+        typer.Option(help="File for exact figures (JSON), for the data holder alone.", rich_help_panel=OUTPUT),
     ] = None,
     report: Annotated[
         File,
-        typer.Option(help="Also write a report of the release here (HTML); may be published.", rich_help_panel=OUTPUT),
+        typer.Option(help="File for a report of the release (HTML); may be published.", rich_help_panel=OUTPUT),
     ] = None,
     private_report: Annotated[
         File,
         typer.Option(
-            help="Also write one with exact figures (HTML), for the data holder alone.", rich_help_panel=OUTPUT
+            help="File for a report with exact figures (HTML), for the data holder alone.", rich_help_panel=OUTPUT
         ),
     ] = None,
     **options: Any,
 ) -> None:
-    """Publish a table with differential privacy: means of groups with noise, or records drawn from noisy counts.
+    """Publish a table with differential privacy: noisy group means, or records drawn from noisy counts.
 
-    What epsilon covers: methods 'insensitive-ir' (the default), 'insensitive' and 'none' are epsilon-differentially
-    private from raw table to released table (Definition 1); 'marginals' is so but for a tiny delta, and
-    releases columns that belong together. All others protect the values of individuals with the
-    groups taken as given (Definition 3 of Soria-Comas and Domingo-Ferrer): the groups are visible in the release, and
-    whoever knows the other records can learn from them more than epsilon says. Such a method must be asked for with
-    --definition microaggregated. The summary says it in full; columns that are not named are dropped.
-    Each person is taken to have one record; with --unit and --contributions epsilon covers all records of a person.
+    Scope of epsilon: methods 'insensitive-ir' (the default), 'insensitive' and 'none' are epsilon-differentially
+    private from raw table to released table (Definition 1); so is 'marginals', except for a tiny delta, and it releases
+    columns that belong together. All other methods protect the values of individuals with the groups taken as given
+    (Definition 3 of Soria-Comas and Domingo-Ferrer): the groups are visible in the release, and an attacker who knows
+    the other records can learn more from them than epsilon suggests. Such methods require --definition microaggregated.
+    The summary states the guarantee in full. Columns that are not named are dropped.
+
+    Each person is assumed to have one record; with --unit and --contributions, epsilon covers all records of a person.
 
     Example: shoal publish firms.csv --epsilon 1 --bounds sales=0:1e6 --bounds wages=0:1e5 -o released.csv
 
@@ -93,7 +94,7 @@ def publish(
     Example: shoal publish firms.csv --bounds sales=0:1e6 --explore -o error.png
     """
     if not options["bounds"] and not options["categories"]:
-        raise typer.BadParameter("say the domain of each column, e.g. --bounds sales=0:1e6", param_hint="--bounds")
+        raise typer.BadParameter("set the domain of each column, e.g. --bounds sales=0:1e6", param_hint="--bounds")
     values = values_of(PublishRequest, options, **READERS)
     values["bounds"] = values["bounds"] or {}
     epsilon, k, output = values.pop("epsilon"), values.pop("k"), values["output"]
@@ -106,11 +107,11 @@ def publish(
         _explore(source, epsilon, k, method, output, {name: values[name] for name in names} | {"private": private})
         return
     if private:
-        raise InputError("--private requires --explore: a release has --private-manifest and --private-report.")
+        raise InputError("--private requires --explore: for a release, use --private-manifest or --private-report.")
     if epsilon is None:
-        raise typer.BadParameter("say the privacy budget, e.g. --epsilon 1", param_hint="--epsilon")
+        raise typer.BadParameter("set the privacy budget, e.g. --epsilon 1", param_hint="--epsilon")
     if output is None:
-        raise typer.BadParameter("say where the released table goes, e.g. -o released.csv", param_hint="-o")
+        raise typer.BadParameter("set the file of the released table, e.g. -o released.csv", param_hint="-o")
     values["method"] = _method(method, definition)
     values["epsilon"] = _number(epsilon, "--epsilon", float)
     values["k"] = None if k is None else _number(k, "-k", int)
@@ -119,22 +120,22 @@ def publish(
 
 
 def _method(method: str | None, definition: str) -> str:
-    """Return the method that was asked for, if it is one of the definition that was."""
+    """Return the requested method if it belongs to the requested definition."""
     if definition not in DEFINITIONS:
         raise InputError(f"--definition must be standard or microaggregated, got {definition!r}.")
-    chosen = find_publication_method(method or (DEFAULT if definition == "standard" else "optimal"))
-    if chosen.definition == 3 and definition == "standard":
+    entry = find_publication_method(method or (DEFAULT if definition == "standard" else "optimal"))
+    if entry.definition == 3 and definition == "standard":
         raise InputError(
-            f"Method {chosen.name!r} covers values with the groups taken as given (Definition 3): the release shows "
-            "groups that follow the data, and whoever knows the other records can learn from them more than epsilon "
-            "says. Use --definition microaggregated to accept that, or -m insensitive-ir."
+            f"Method {entry.name!r} covers values with the groups taken as given (Definition 3): the release shows "
+            "groups that follow the data, and an attacker who knows the other records can learn more from them than "
+            "epsilon suggests. Use --definition microaggregated to accept that, or -m insensitive-ir."
         )
-    if chosen.definition == 1 and definition == "microaggregated":
+    if entry.definition == 1 and definition == "microaggregated":
         raise InputError(
-            f"Method {chosen.name!r} does not take the groups as given: it is covered by the standard definition. "
-            "Leave --definition out."
+            f"Method {entry.name!r} does not rely on given groups: the standard definition covers it. Leave "
+            "--definition out."
         )
-    return chosen.name
+    return entry.name
 
 
 def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]) -> None:
@@ -145,7 +146,7 @@ def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]
     output = values["output"]
     check_targets(source, output=output, **files, ledger=values["ledger"])
     with warnings.catch_warnings():
-        # It was asked for by --definition microaggregated, and the summary says it in full.
+        # The user accepted it by --definition microaggregated, and the summary states it in full.
         warnings.simplefilter("ignore", GroupsAsGivenWarning)
         publication = publish_request(source, PublishRequest(**values))
     say(str(publication))
@@ -172,12 +173,12 @@ def read_categories(texts: list[str]) -> dict[str, list[str]]:
     """
     categories: dict[str, list[str]] = {}
     for text in texts:
-        name, equals, listed = text.partition("=")
+        name, equals, values = text.partition("=")
         if not equals:
             raise InputError(f"--categories must read COLUMN=A,B,…, got {text!r}; for example sex=f,m.")
         if name in categories:
             raise InputError(f"--categories names column {name!r} twice.")
-        categories[name] = listed.split(",")
+        categories[name] = values.split(",")
     return categories
 
 

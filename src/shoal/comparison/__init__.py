@@ -1,1 +1,1 @@
-"""Methods, group sizes and promises side by side on one table: what each loses and risks."""
+"""Comparison of methods, group sizes and promises on one table: loss and risk of each."""

@@ -1,4 +1,4 @@
-"""A release beside what else could have been asked: its method at other k, and stronger and weaker promises."""
+"""A release next to alternatives: its method at other k, and with stronger and weaker promises."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ from shoal.tables.table import stratum_codes
 
 __all__ = ["compare_around"]
 
-# A method is tried at other k for a report only if a run of it took no longer, on a table of no more records.
+# For a report, a method is tried at other k only if its run was this short, on a table this small.
 MOST_SECONDS = 5.0
 MOST_RECORDS = 50_000
 SIZES = (2, 3, 5, 10, 15)
-FACTORS = (0.5, 1.5, 2.0, 3.0)  # of t, and of l beyond 1
-# Where a table is masked and in which order it is released decides none of its figures.
+FACTORS = (0.5, 1.5, 2.0, 3.0)  # factors of t, and of l − 1
+# Figures do not depend on the engine or on the order of release.
 HERE = {"engine": None, "memory": None, "processes": None, "shuffle": False, "escape_formulas": False}
 
 
 def compare_around(release: Release, original: Any, *, progress: bool = False) -> Comparison | None:
-    """Put the method of a release, with its options, at other k and with other promises beside it.
+    """Compare a release with the same method and options at other k and with other promises.
 
-    That is what a report draws, ``release.report(…, comparison=found)``: a map of risk and utility, and what promises
-    cost.
+    A report draws the result, ``release.report(…, comparison=comparison)``: a map of risk and utility, and the cost of
+    promises.
 
     Parameters
     ----------
     release
-        What `shoal.mask` returned.
+        The result of `shoal.mask`.
     original
-        The table that was masked, or its path.
+        The original table, or its path.
     progress
         Show a progress bar on a terminal.
 
     Returns
     -------
     Comparison or None
-        None where it would take longer than the reader of a report waits, where the table is not held in memory, and
-        for a function of the user, which is not called behind the user's back.
+        None if it would take longer than a reader of the report would wait, if the table is not held in memory, or if
+        the method is a user's function, which is not called without the user's request.
 
     Examples
     --------
     >>> from shoal.masking.mask import mask
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> found = compare_around(mask(X, 4, method="mdav"), X)
-    >>> sorted(trial.k for trial in found.trials)
+    >>> comparison = compare_around(mask(X, 4, method="mdav"), X)
+    >>> sorted(trial.k for trial in comparison.trials)
     [2, 3, 4, 5, 8, 10, 15]
     """
-    # What was compiled on the way is no part of the next runs.
+    # Later runs need no compilation.
     seconds = release.timings["partition"] - release.timings.get("compile", 0.0)
     slow = release.records > MOST_RECORDS or seconds > MOST_SECONDS
     if release.parameters["method"] not in ALL_METHODS or slow or not release.labels.size:
@@ -84,7 +84,7 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
             try:
                 trials.append(attempt(records, plan, variant, state).measure())
             except InputError:
-                continue  # more is promised than the table can keep
+                continue  # the table cannot keep this promise
             state[DONE] = done
         return trials
 
@@ -94,18 +94,18 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
 
 
 def _request_of(release: Release) -> MaskRequest:
-    """Return the request that a release was made by; refuse what the release does not hold."""
+    """Return the request of a release; refuse parameters that the release does not hold."""
     if objects := not_recorded(release.parameters):
         raise InputError(
-            f"{parameter(objects[0])} was an object, so the table cannot be masked again in the same way at other k. "
-            "Put weights in a column of the table, or leave the comparison out."
+            f"{parameter(objects[0])} was an object, so the table cannot be masked the same way at other k. Put "
+            "weights in a column of the table, or leave the comparison out."
         )
     method = ALL_METHODS[release.parameters["method"]]
     return MaskRequest(**{**release.parameters, **HERE, "method": method})
 
 
 def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: float) -> Trial:
-    """Return the release itself as a trial: its losses, and the risk of its released values."""
+    """Return the release itself as a trial: its losses and the risk of its released values."""
     numbers, released = read_original(release, original)
     zero = numbers.X[:, [release.columns.index(name) for name in release.parameters["zeros"]]] == 0
     table, by = open_table(release.data), release.parameters["by"]
@@ -128,7 +128,7 @@ def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: f
 
 
 def _around(request: MaskRequest) -> Iterator[MaskRequest]:
-    """Yield the request at other k, and with stronger, weaker and no promises, one of them changed at a time."""
+    """Yield the request at other k, and with stronger, weaker and no promises, with one change at a time."""
     for k in sorted({*SIZES, 2 * request.k} - {request.k}):
         yield replace(request, k=k)
     for promise in VARIED_PROMISES:

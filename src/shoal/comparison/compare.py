@@ -1,4 +1,4 @@
-"""compare(): every method at several k on one table, what each loses and risks, and what promises cost."""
+"""Comparison of every method at several k on one table: loss and risk of each, and the cost of promises."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ from shoal.tables.files import open_data
 
 __all__ = ["compare", "compare_request"]
 
-Promise = Mapping[str, Any]  # parameters of a request; none for no promise
+Promise = Mapping[str, Any]  # parameters of a request; empty for no promise
 
 
 @with_parameters_of(CompareRequest)
 def compare(data: Any, k: Sequence[int] | int = (3, 5, 10), **parameters: Any) -> Comparison:
-    """Try methods at several k on one table, and say which combinations nothing beats.
+    """Try methods at several k on one table and find the combinations that no other beats.
 
     Parameters
     ----------
     data
-        A table, an array or the path of a file, as `shoal.mask` takes it.
+        A table, an array or the path of a file, as for `shoal.mask`.
     *parameters*
 
     Returns
     -------
     Comparison
-        Loss, risk, groups and time of each run; it prints itself.
+        Loss, risk, groups and time of each run; its text is a table.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> found = compare(X, k=[3, 6], methods=["mdav", "centroid"])
-    >>> [(trial.method, trial.k) for trial in found.front][-1][1]
+    >>> comparison = compare(X, k=[3, 6], methods=["mdav", "centroid"])
+    >>> [(trial.method, trial.k) for trial in comparison.front][-1][1]
     6
     """
     return compare_request(data, CompareRequest(k=k, **parameters))
 
 
 def compare_request(data: Any, request: CompareRequest) -> Comparison:
-    """Compare as a request says."""
+    """Run a comparison according to a request."""
     sizes, masking, time_limit = request.sizes, expand_patterns(request.masking(), data), request.time_limit
     promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
     read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
@@ -85,7 +85,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     left_out |= _too_large(sizes[len(fitting) :], smallest_cell, request.unit)
     requests = _requests(masking, methods, fitting, promises, time_limit)
     if len(promises) > 1 or request.unit is not None:
-        rehearse_rules()  # compiling is no part of a run
+        rehearse_rules()  # compile before the timed runs
     trials = watch(
         lambda state: _try_all(records, plan, cells, requests, time_limit, left_out, state),
         len(requests) * plan.rows,
@@ -94,7 +94,10 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     )
     if not trials:
         reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in left_out.items())
-        raise InputError(f"{parameter('methods')} names no method that can run here: {reasons}.")
+        raise InputError(
+            f"{parameter('methods')} contains no method that can run here: {reasons}. Use other methods or a longer "
+            "time limit."
+        )
     names = list(plan.columns.masked)
     recorded = masking.recorded(names)
     parameters = {
@@ -111,7 +114,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
 def _requests(
     request: MaskRequest, methods: Sequence[Method], sizes: Sequence[int], promises: Sequence[Promise], limit: float
 ) -> list[MaskRequest]:
-    """Return what is tried: every method at every size with every promise, and methods made for one only with it."""
+    """Return the trials: every method, size and promise; methods made for a promise only with that promise."""
     return [
         replace(request, method=entry, options=_options(entry, limit), k=size, **promise)
         for entry, size, promise in product(methods, sizes, promises)
@@ -120,31 +123,31 @@ def _requests(
 
 
 def _too_large(sizes: Sequence[int], smallest_cell: int, unit: Name | None) -> dict[str, str]:
-    """Say of group sizes that a cell cannot keep why they are left out."""
-    why = f"a stratum, or records of it that miss the same columns, has only {count_holders(smallest_cell, unit)}"
+    """Return the reason for leaving out each group size that a cell cannot keep."""
+    why = f"a stratum, or its records with the same missing columns, has only {count_holders(smallest_cell, unit)}"
     return {f"k = {size}": why for size in sizes}
 
 
 def _cells(records: MemoryRecords, plan: Plan) -> list[Floats]:
-    """Return the records of each cell, where they lie when they are compared, without the columns that they miss."""
+    """Return the coordinates of each cell's records for grouping, without the columns that they miss."""
     Z = CodedRecords.of(records, plan).compared
     cells = cells_of(Z, number_of_cells(records.original(), plan.own[0]))
     return [np.ascontiguousarray(Z[np.ix_(rows, present)]) for rows, present in cells]
 
 
 def _promises(request: MaskRequest, **models_by_promise: Any) -> list[Promise]:
-    """Return what is promised in each trial: nothing, then every promise on its own."""
+    """Return the promises of the trials: none, then each promise separately."""
     promises: list[Promise] = [{}]
     for name, models in models_by_promise.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
             promise = {name: read_promise(name, model)}
-            replace(request, **promise).models()  # refused here, before anything runs
+            replace(request, **promise).models()  # refuse an invalid promise before anything runs
             promises += [] if promise in promises else [promise]
     return promises
 
 
 def _methods(methods: Any, promises: Sequence[Promise], plan: Plan) -> list[Method]:
-    """Return the methods to try, each once."""
+    """Return the methods to try, without duplicates."""
     if not isinstance(methods, str) and not callable(methods):
         entries = list(methods)
     elif methods != "all":
@@ -168,14 +171,14 @@ def _try_all(
     left_out: dict[str, str],
     state: State,
 ) -> list[Trial]:
-    """Try requests one after the other; say of those that cannot be kept, or not in time, why they are left out."""
+    """Try requests one after the other; record the reason for those that cannot be kept, or not in time."""
     trials: list[Trial] = []
     shared: dict[SharedWork, list[Mapping[str, Any]]] = {}
     for done, request in enumerate(requests, start=1):
         if state[STOP]:
             break
         entry, options = request.entry, list[Mapping[str, Any]]()
-        if serves(records, plan, request):  # else the records depend on k
+        if serves(records, plan, request):  # otherwise the records depend on k
             options = _shared_work(request, plan, cells, shared)
         promised = describe_promises(request.promises)
         keeps = entry.time_option is not None and not promised
@@ -189,7 +192,7 @@ def _try_all(
             trials.append(run.measure())
         else:
             title = f"{entry.name}, {promised}" if promised else entry.name
-            left_out[title] = f"a run (k = {request.k}) was not done after {time_limit:g} s"
+            left_out[title] = f"a run (k = {request.k}) did not finish within {time_limit:g} s"
         state[DONE] = done * plan.rows
     return trials
 
@@ -202,7 +205,7 @@ def _affordable(
     sizes: Sequence[int],
     time_limit: float,
 ) -> tuple[list[Method], dict[str, str]]:
-    """Part the methods that can run here in time from those that cannot, with the reason."""
+    """Separate methods that can run here in time from the others, with the reasons."""
     columns = plan.columns
     compared, nominal = columns.compared(columns.masked), columns.compared(columns.nominal)
     affordable, left_out = [], {}
@@ -211,10 +214,10 @@ def _affordable(
             left_out[entry.name] = f"it groups one column, the table has {len(compared)}"
             continue
         if nominal and (entry.univariate or not entry.whole_records):
-            left_out[entry.name] = f"it sorts the values of a column, but those of {nominal[0]!r} have no order"
+            left_out[entry.name] = f"it sorts the values of a column, but the values of {nominal[0]!r} have no order"
             continue
         if not entry.whole_records and (request.unit is not None or columns.confidential):
-            left_out[entry.name] = "it groups every column on its own, and so counts no units and keeps no promise"
+            left_out[entry.name] = "it groups every column separately, so it cannot count units or keep promises"
             continue
         if entry.confidential:
             affordable.append(entry)
@@ -226,7 +229,7 @@ def _affordable(
             continue
         options = entry.read_options({})
         if entry.time_option is not None:
-            # It keeps the limit but for what it does in any case, which is nothing to speak of on small tables.
+            # It keeps the limit except for a fixed amount of work, which is negligible on small tables.
             options[entry.time_option] = 0.0
         seconds = 0.0
         if blocks and not (entry.time_option is not None and (entry.anytime or max(map(len, blocks)) <= PROBE)):
@@ -241,12 +244,12 @@ def _affordable(
 
 
 def _options(entry: Method, time_limit: float) -> dict[str, Any]:
-    """Return the method's options, with a time limit where it has one."""
+    """Return the method's options, with the time limit if it accepts one."""
     return entry.read_options({} if entry.time_option is None else {entry.time_option: time_limit})
 
 
 def _blocks(request: MaskRequest, plan: Plan, cells: Sequence[Floats]) -> list[Floats]:
-    """Return the cells with any values, in parts as large as blocks where masking cuts them in blocks."""
+    """Return the cells that have values, divided into parts of block size if masking divides them into blocks."""
     rule = choose_rule(replace(plan, request=request), most=1)
     cells = [cell for cell in cells if cell.shape[1]]
     if rule is None:
@@ -257,7 +260,7 @@ def _blocks(request: MaskRequest, plan: Plan, cells: Sequence[Floats]) -> list[F
 def _shared_work(
     request: MaskRequest, plan: Plan, cells: Sequence[Floats], done: dict[SharedWork, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
-    """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
+    """Return, for each cell, the options with work that several runs share; the first run does the work."""
     shared = request.entry.shared
     if shared is None or choose_rule(replace(plan, request=request), most=1) is not None:  # blocks share nothing
         return []

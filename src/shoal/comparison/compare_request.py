@@ -1,4 +1,4 @@
-"""The parameters of a comparison, each described once: those of a masking, and what is tried."""
+"""Parameters of a comparison: those of a masking, and the choices to try; each is described only here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["MASKING", "CompareRequest"]
 
 @dataclass(frozen=True, kw_only=True)
 class CompareRequest:
-    """A request to compare methods, group sizes and promises; refused when it is made if a parameter breaks its rule.
+    """A request to compare methods, group sizes and promises; its construction fails if a parameter is invalid.
 
     Examples
     --------
@@ -36,12 +36,12 @@ class CompareRequest:
     )
     methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = described(
         "all",
-        """Methods to try, or ``all``. With promises, ``all`` is the default method and those made for the promise:
-        with any method, the same search finds the groups that keep it.""",
+        """Methods to try, or ``all``. With promises, ``all`` means the default method and the promise's own methods:
+        for any method, the same search finds groups that keep the promise.""",
         "-m",
         "--method",
         panel=ESSENTIALS,
-        python="Names listed by `shoal.methods`, or functions as `shoal.partition` takes them.",
+        python="Names listed by `shoal.methods`, or functions as for `shoal.partition`.",
         typed=list,
     )
     columns: Sequence[Name] | Name | None = shared(MaskRequest, "columns")
@@ -56,14 +56,14 @@ class CompareRequest:
     diversity: Any = shared(
         MaskRequest,
         "diversity",
-        help="""l-diversity to try, such as 2,3,5 or entropy:3, as for a masking. Each is tried on its own, next to
-        no promise.""",
+        help="""l-diversity to try, such as 2,3,5 or entropy:3, as for a masking. Each is tried separately and compared
+        with no promise.""",
         typed=list,
     )
     closeness: Any = shared(
         MaskRequest,
         "closeness",
-        help="""t-closeness to try, such as 0.1,0.2,0.3, as for a masking. Each is tried on its own, next to no
+        help="""t-closeness to try, such as 0.1,0.2,0.3, as for a masking. Each is tried separately and compared with no
         promise.""",
         typed=list,
     )
@@ -80,8 +80,8 @@ class CompareRequest:
     seed: int | None = shared(MaskRequest, "seed")
     time_limit: float = described(
         10.0,
-        """Seconds that one run may take, all strata together. A method that would take longer on this table and
-        machine, or does, is left out, and named; one that has a result whenever it is stopped is stopped then.""",
+        """Time limit of one run in seconds, for all strata together. A method that is expected to take longer on this
+        machine, or does, is left out and listed; a method with intermediate results is stopped and kept.""",
         "--time",
         panel=METHOD,
         typed=float,
@@ -94,7 +94,9 @@ class CompareRequest:
 
     def __post_init__(self) -> None:
         if not self.sizes:
-            raise InputError(f"{parameter('k')} must name at least one group size, got none; for example k=[3, 5, 10].")
+            raise InputError(
+                f"{parameter('k')} must contain at least one group size, got none; for example k=[3, 5, 10]."
+            )
         for size in self.sizes:
             check_size(size)
         if not self.time_limit > 0:
@@ -102,15 +104,15 @@ class CompareRequest:
 
     @property
     def sizes(self) -> list[int]:
-        """The group sizes, each once, in ascending order."""
+        """The group sizes, without duplicates, in ascending order."""
         return sorted(set(self.k) if isinstance(self.k, Iterable) else {self.k})
 
     def masking(self) -> MaskRequest:
-        """Return the request that every run shares, with the smallest size and without promises."""
+        """Return the request common to all runs, with the smallest size and without promises."""
         return MaskRequest(k=self.sizes[0], **{name: getattr(self, name) for name in MASKING})
 
 
-# The parameters that all runs share.
+# The parameters common to all runs.
 MASKING = tuple(
     item.name
     for item in fields(CompareRequest)

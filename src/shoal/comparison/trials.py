@@ -1,4 +1,4 @@
-"""Trials of requests on one table: loss, risk and time of each, which ones nothing beats, and what a promise costs."""
+"""Trials of requests on one table: loss, risk and time, the Pareto front, and the cost of promises."""
 
 from __future__ import annotations
 
@@ -46,43 +46,44 @@ __all__ = [
     "serves",
 ]
 
-VARIED_PROMISES = ("diversity", "closeness")  # that trials differ in
+VARIED_PROMISES = ("diversity", "closeness")  # promises that vary between trials
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One method at one k, with or without promises of confidential columns."""
+    """One method at one k, with or without promises about confidential columns."""
 
     method: str
     k: int
     loss: float  # information loss 100·SSE/SST of the released values
-    # The share of records whose nearest original is their own, by what an outsider can know (`assessment.linkage`).
+    # The share of records whose nearest original is their own, by the columns that an outsider can know
+    # (`assessment.linkage`).
     linked: float
-    chance: float  # the share that blind choice within groups would link
+    chance: float  # the share that random choice within groups would link
     groups: int  # groups of identical records
     seconds: float  # of the partition
-    anonymous: bool  # whether whole records are k-anonymous
-    diversity: str = ""  # the promise of every group, as it is written on the command line; empty for none
+    anonymous: bool  # True if whole records are k-anonymous
+    diversity: str = ""  # the promise of every group, as on the command line; empty for none
     closeness: str = ""  # likewise
-    pareto: bool = False  # whether no other k-anonymous trial that promises the same loses and risks less
-    group_loss: float = 0.0  # the part of the loss that is due to one group of fewer than five records
+    pareto: bool = False  # True if no other k-anonymous trial with the same promise has less loss and risk
+    group_loss: float = 0.0  # the part of the loss due to one group of fewer than five records
 
     @property
     def promise(self) -> str:
-        """What every group promised of confidential columns, in words; empty for nothing."""
+        """The promises about confidential columns, in words; empty for none."""
         return describe_promises({name: getattr(self, name) for name in VARIED_PROMISES})
 
     @property
     def name(self) -> str:
-        """The method, and what was promised."""
+        """The method and its promises."""
         return f"{self.method}, {self.promise}" if self.promise else self.method
 
     @property
     def risk(self) -> float:
         """The greater of linked and chance.
 
-        A poor partition moves records so far that linkage fails more often than chance; who finds the right group in
-        another way is as well off as chance says all the same.
+        A poor partition moves records so far that linkage fails more often than chance; an intruder who finds the right
+        group in another way still succeeds with probability `chance`.
         """
         return max(self.linked, self.chance)
 
@@ -91,20 +92,20 @@ class Price(NamedTuple):
     """The cost of a promise for one method at one k."""
 
     parameter: str  # "diversity" or "closeness"
-    name: str  # the method, its other promises, and the kind and the column of the promise unless it is about all
+    name: str  # the method, its other promises, and the promise's kind and columns (unless it covers all)
     k: int
-    without: float | None  # the loss without the promise, None if that was not tried
-    losses: tuple[tuple[float, float], ...]  # of each l or t, in their order
+    without: float | None  # the loss without the promise; None if not tried
+    losses: tuple[tuple[float, float], ...]  # of each l or t, in ascending order
 
 
 class Attempt(NamedTuple):
-    """A request that was tried on records in memory: their groups and the values that would be released."""
+    """A request tried on records in memory: the groups and the values to be released."""
 
     records: MemoryRecords
     groups: Groups
 
     def measure(self) -> Trial:
-        """Measure what the groups lose and risk; they must be as large as the request says."""
+        """Measure the loss and risk of the groups; verify that they have the requested size."""
         plan, arrays, released = self.groups.plan, self.records.original(), self.records.answers()["released"]
         request, cell = plan.request, number_of_cells(arrays, plan.own[0])
         identical = identical_records(released, plan.strata[cell])
@@ -114,10 +115,14 @@ class Attempt(NamedTuple):
             codes = confidential_codes(arrays, plan.own[0].confidential)["confidential"]
             worst(codes, identical, plan.promise)
         columns = plan.columns
-        beside = [name for name in columns.outsider if name not in (*columns.masked, *columns.by)]
-        unchanged = number_rows(self.records.originals(beside))[0] if beside else np.zeros(len(cell), dtype=np.int64)
+        unchanged_names = [name for name in columns.outsider if name not in (*columns.masked, *columns.by)]
+        unchanged = (
+            number_rows(self.records.originals(unchanged_names))[0]
+            if unchanged_names
+            else np.zeros(len(cell), dtype=np.int64)
+        )
         total = losses(self.groups.buckets, plan.omissions)
-        # Compiling happens once per installation and is not the time of a run.
+        # Compiling happens once per installation and does not count as time of a run.
         seconds = plan.timings["partition"] - plan.timings.get("compile", 0.0)
         return as_trial(
             request, CodedRecords.of(self.records, plan), released, identical, cell, unchanged,
@@ -128,7 +133,7 @@ class Attempt(NamedTuple):
 def attempt(
     records: MemoryRecords, plan: Plan, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()
 ) -> Attempt:
-    """Group planned records by another method, k or promise; `shared` holds options per cell that serve many runs."""
+    """Group planned records with another method, k or promise; `shared` holds options per cell for several runs."""
     records = records.watched(state)
     if serves(records, plan, request):
         plan = replace(plan.requesting(request), records=records)
@@ -138,12 +143,12 @@ def attempt(
 
 
 def serves(records: MemoryRecords, plan: Plan, request: MaskRequest) -> bool:
-    """Return whether a plan also serves a request with another k: no record of a small cell is moved for either."""
+    """Return True if a plan also serves a request with another k: neither moves a record of a small cell."""
     return request.small == "error" or (not plan.moved and fewest(records, plan) >= request.k)
 
 
 def fewest(records: MemoryRecords, plan: Plan) -> int:
-    """Return the number of records, or of units, of the smallest cell."""
+    """Return the number of records, or of units, in the smallest cell."""
     arrays = records.original()
     if "unit" not in arrays:
         return int(plan.sizes.min())
@@ -165,8 +170,8 @@ def as_trial(
 ) -> Trial:
     """Return a trial with the risk of its released values.
 
-    `groups` numbers identical records, `cell` those of a stratum that miss the same values, `unchanged` those with
-    equal values in all other columns that an outsider can know.
+    `groups` numbers identical records, `cell` the records of a stratum with the same missing values, `unchanged` the
+    records with equal values in all other columns that an outsider can know.
     """
     placed = before.coordinates, before.place(released)
     known_groups, known_cell = (identical_records([codes, unchanged]) for codes in (groups, cell))
@@ -191,33 +196,33 @@ class Comparison:
     """The losses and risks of methods at several k on one table."""
 
     trials: tuple[Trial, ...]  # in order of k, then loss
-    left_out: Mapping[str, str]  # methods that did not run, and why
+    left_out: Mapping[str, str]  # methods that did not run, with reasons
     records: int
-    columns: list[Name]  # that were masked
-    parameters: Mapping[str, Any] = field(repr=False)  # all that decided the result, as plain values
+    columns: list[Name]  # the masked columns
+    parameters: Mapping[str, Any] = field(repr=False)  # all parameters that determined the result, as plain values
 
     @property
     def front(self) -> list[Trial]:
-        """The trials that nothing beats in both loss and `Trial.risk`, from the most useful to the safest."""
+        """The trials that no other beats in both loss and `Trial.risk`, from the most useful to the safest."""
         return sorted((trial for trial in self.trials if trial.pareto), key=lambda trial: trial.loss)
 
     @property
     def choice(self) -> Trial:
-        """The trial of the front that is nearest to no loss and no risk, both measured by the front's own range.
+        """The trial of the front nearest to no loss and no risk, each relative to the front's range.
 
-        Of trials with promises and without, it is one without: what to promise is not for a formula to say.
+        It is a trial without promises, even if others have promises: a formula cannot decide on promises.
         """
         return self.choices[0]
 
     @property
     def choices(self) -> list[Trial]:
-        """The balanced trial of each promise, as `choice`; that without any first."""
+        """The balanced trial for each promise, as in `choice`; the trial without promises comes first."""
         promises = sorted({trial.promise for trial in self.trials}, key=lambda promise: (promise != "", promise))
         return [_balanced([trial for trial in self.trials if trial.promise == promise]) for promise in promises]
 
     @property
     def prices(self) -> list[Price]:
-        """What promises cost: every method at every k for which a promise was tried in more than one way."""
+        """The costs of promises: for every method and k, if a promise was tried in several ways."""
         published = [trial for trial in self.trials if is_published(trial.loss)]
         return [price for parameter in VARIED_PROMISES for price in _prices(published, parameter)]
 
@@ -229,12 +234,12 @@ class Comparison:
         return pl.DataFrame([vars(trial) for trial in self.trials])
 
     def published(self) -> Comparison:
-        """Return the trials with losses as they may be published beside a masked table."""
+        """Return the trials with losses that may be published with the masked table."""
         losses = [published_loss(t.loss, precise=may_be_published(t.loss, t.group_loss)) for t in self.trials]
         return replace(self, trials=tuple(map(lambda t, loss: replace(t, loss=loss), self.trials, losses)))
 
     def cells(self) -> list[list[str]]:
-        """Return the table as text, the head first."""
+        """Return the table as text; the first row is the head."""
         promised, choices = any(t.promise for t in self.trials), self.choices
         promise_cells = ["promise"] if promised else []
         rows = [
@@ -267,7 +272,7 @@ class Comparison:
     def __str__(self) -> str:
         lines = [aligned(self.cells())]
         lines += [visible(f"left out          {method}: {why}") for method, why in self.left_out.items()]
-        same = " that promises the same" if len(self.choices) > 1 else ""
+        same = " with the same promise" if len(self.choices) > 1 else ""
         balanced = "; ".join(f"{trial.name}, k = {trial.k}" for trial in self.choices)
         lines.append(f"Pareto            nothing else{same} loses less and risks less; balanced: {visible(balanced)}")
         return "\n".join(lines)
@@ -281,9 +286,9 @@ class Comparison:
 
 
 def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Mark the k-anonymous trials that no other one beats, and put all in order of k, then loss.
+    """Mark the k-anonymous trials that no other beats, and sort all by k, then loss.
 
-    A trial is beaten only by one that promises the same of confidential columns.
+    Only a trial with the same promise about confidential columns can beat a trial.
 
     Examples
     --------
@@ -307,7 +312,7 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _balanced(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the front that is nearest to no loss and no risk, both measured by the front's own range."""
+    """Return the trial of the front nearest to no loss and no risk, each relative to the front's range."""
     front = [trial for trial in trials if trial.pareto] or list(trials)
     losses, risks = [trial.loss for trial in front], [trial.risk for trial in front]
 
@@ -320,7 +325,7 @@ def _balanced(trials: Sequence[Trial]) -> Trial:
 
 
 def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
-    """Return what a promise costs each method at each k, whatever else is promised."""
+    """Return the cost of a promise for each method and k, separately for each combination of other promises."""
     curves: dict[tuple[str, int, str], dict[float, float]] = {}
     without: dict[tuple[str, int], float] = {}
     for trial in trials:
@@ -330,7 +335,7 @@ def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
             continue
         model = read_promise(parameter, getattr(trial, parameter))
         among = set(model.values()) if isinstance(model, Mapping) else {model}
-        # One line for promises that differ in l or t alone.
+        # Promises that differ only in l or t share a line.
         if len(among) == 1:
             one = among.pop()
             about = [str(column) for column in model] if isinstance(model, Mapping) else []

@@ -1,1 +1,1 @@
-"""The foundation of all packages: errors, types, measures, progress, the compiler of kernels."""
+"""Foundation of all packages: errors, types, measures, progress and the kernel compiler."""

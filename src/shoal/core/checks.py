@@ -1,4 +1,4 @@
-"""Rules that hold for any table and array: records are finite, k fits them, a word is one of those that are known."""
+"""Checks that apply to any table or array: finite records, a valid k, a valid choice."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from shoal.core.types import Floats
 
-EXACT = 2**53  # every integer up to here is a float
-FARTHEST = 1e150  # the squares of larger numbers, added up, are infinite
+EXACT = 2**53  # all integers up to this one are exact as floats
+FARTHEST = 1e150  # the sum of squares of larger numbers overflows
 
 __all__ = [
     "EXACT",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def as_names(names: Any) -> list[Any]:
-    """Return names as a list; one name may stand alone.
+    """Return names as a list; accept a single name.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def as_names(names: Any) -> list[Any]:
 
 
 def plain_array(array: Any) -> Any:
-    """Return an array of a subclass, such as `numpy.matrix`, as a plain one; its masked cells become missing (NaN).
+    """Convert an array of a subclass, such as `numpy.matrix`, to a plain one; masked cells become missing (NaN).
 
     Examples
     --------
@@ -59,22 +59,22 @@ def plain_array(array: Any) -> Any:
     if array.dtype.kind in "iu":
         if array.max() > EXACT or array.min() < -EXACT:
             raise InputError(
-                "A masked array of integers becomes an array of floats, which hold whole numbers up to 2^53, but it "
-                f"holds {array.max() if array.max() > EXACT else array.min()}. Use a frame instead."
+                "A masked array of integers is converted to floats, which are exact for whole numbers up to 2^53 only; "
+                f"it holds {array.max() if array.max() > EXACT else array.min()}. Use a frame instead."
             )
         array = array.astype(np.float64)
     return array.filled(np.nan)
 
 
 def as_records(X: ArrayLike) -> Floats:
-    """Return the records as a contiguous array ``(n, d)`` of finite float64, or say what is wrong with them.
+    """Return the records as a contiguous ``(n, d)`` array of finite float64; refuse anything else.
 
     Examples
     --------
     >>> as_records([1, 2]).shape
     (2, 1)
     """
-    import numpy as np  # only here: the command line reads the other rules before numbers are needed
+    import numpy as np  # not at the top: the command line uses the other checks and starts faster without numpy
 
     try:
         array = np.ascontiguousarray(plain_array(X) if isinstance(X, np.ndarray) else X, dtype=np.float64)
@@ -89,14 +89,14 @@ def as_records(X: ArrayLike) -> Floats:
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise InputError(
-            f"{parameter('X')} must be finite, got {array[row, column]} in record {row}, column {column}. Leave such "
-            "records out, or use shoal.mask(..., missing=...)."
+            f"{parameter('X')} must be finite, got {array[row, column]} in record {row}, column {column}. Leave out "
+            "such records, or use shoal.mask(..., missing=...)."
         )
     return array
 
 
 def check_k(k: object, n: int, where: str = "") -> int:
-    """Return k if it can be kept for n records, else refuse it.
+    """Return k if it is valid for n records; otherwise refuse it.
 
     Examples
     --------
@@ -113,16 +113,16 @@ def check_k(k: object, n: int, where: str = "") -> int:
 
 
 def check_size(k: object) -> int:
-    """Return k if it can be the least number of records in a group, whatever the table."""
+    """Return k if it is a valid minimum group size for any table."""
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise InputError(f"{parameter('k')} must be a whole number of at least 2, got {k!r}.")
     if k < 2:
-        raise InputError(f"{parameter('k')} must be at least 2, got {k}: a group of one record hides nobody.")
+        raise InputError(f"{parameter('k')} must be at least 2, got {k}: a group of one record protects nobody.")
     return int(k)
 
 
 def read_share(name: str, value: object) -> float:
-    """Return a share from 0 to 1 that may be written in percent.
+    """Return a share from 0 to 1; accept a percentage such as ``"5%"``.
 
     Examples
     --------
@@ -140,6 +140,6 @@ def read_share(name: str, value: object) -> float:
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a word that is not one of those a parameter may be."""
+    """Refuse a value that is not one of a parameter's choices."""
     if value not in choices:
         raise InputError(f"{parameter(name)} must be one of {', '.join(map(repr, choices))}, got {value!r}.")

@@ -1,4 +1,4 @@
-"""The one way to compile a kernel."""
+"""Compiler of kernels; shoal compiles kernels nowhere else."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _deciding = threading.Lock()
 
 @cache
 def _leave_out_scipy() -> None:
-    """Load numba's functions of arrays without scipy's linear algebra, which takes longer to import than numba itself.
+    """Load numba's array functions without scipy's linear algebra, which takes longer to import than numba itself.
 
-    numba imports it, before the first kernel runs, to see whether it is there. It is: shoal needs scipy. A kernel
-    that multiplies matrices imports it when it is compiled, and when it is called.
+    Before it runs the first kernel, numba imports scipy.linalg only to check that it is installed, which shoal's
+    dependencies ensure. A kernel that multiplies matrices imports it when it is compiled and when it is called.
     """
     linalg: Any = import_module("numba.np.linalg")
     check = getattr(linalg, "ensure_blas", None)
@@ -39,10 +39,10 @@ def _leave_out_scipy() -> None:
 
 
 def _load_lightly(compiled: Any) -> None:
-    """Let a kernel be loaded from the cache without all that numba needs to compile one, which takes 0.1 s to import.
+    """Load a kernel from the cache without the modules that numba needs only to compile one (0.1 s of imports).
 
-    numba fills its registries of compilable functions before it looks into the cache; a kernel that is not there fills
-    them when it is compiled. The attributes are private: a numba that has others loads kernels in its own way.
+    numba fills its registries of compilable functions before it looks into the cache; here they are filled only when a
+    kernel is not cached. The attributes are private: if a numba version lacks them, kernels load in numba's usual way.
     """
     cache: Any = getattr(compiled, "_cache", None)
     runtime = getattr(import_module("numba.core.runtime"), "rtsys", None)
@@ -63,27 +63,27 @@ def _load_lightly(compiled: Any) -> None:
 
 @cache
 def uncounted_options() -> dict[str, Any]:
-    """Return numba's option to leave references uncounted; none if this numba does not know it.
+    """Return the numba option that turns off reference counting, or no option if this numba does not support it.
 
-    Counting takes longer than a short kernel that gets a tuple of many arrays. The option ``_nrt`` is private, so that
-    numba is asked first whether it accepts it; kernels work without.
+    Counting takes longer than a short kernel that gets a tuple of many arrays. The option ``_nrt`` is private, so ask
+    numba first whether it accepts it; kernels work without it.
     """
     option = {"_nrt": False}
     try:
         core: Any = import_module("numba.core")
         core.registry.cpu_target.options.parse_as_flags(core.compiler.Flags(), option)
-    except Exception:  # noqa: BLE001 - whatever way it refuses, kernels work without
+    except Exception:  # noqa: BLE001 - whichever error numba raises, kernels work without the option
         return {}
     return option
 
 
 class Kernel(Protocol[P, R_co]):
-    """A compiled function, and the one that it was made from."""
+    """A compiled function with its Python source function."""
 
     py_func: Callable[..., Any]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run it, compiled for the types of the arguments."""
+        """Run the function, compiled for the types of the arguments."""
 
 
 @overload
@@ -111,14 +111,14 @@ def kernel(
     fastmath: Collection[str] = (),
     error_model: Literal["python", "numpy"] = "python",
 ) -> Any:
-    """Compile a function when it is first called, or take it from the cache. It runs without the GIL.
+    """Compile a function on its first call or load it from the cache. Compiled kernels release the GIL.
 
-    `inline` makes it part of its callers' source, compiled with each of them: for kernels that take a tuple of many
-    arrays, where a call costs more to compile than most of them do. Without `counted` no references to arrays are
-    counted: for kernels that take such a tuple again and again and allocate nothing, since counting takes longer than
-    a short query; they have no wrapper for C and compile twice as fast. An `inner` kernel is called by kernels only and
-    has no wrapper for Python. `fastmath` lists the liberties LLVM may take with numbers that are rounded anyway.
-    `error_model` ``"numpy"`` makes a division by zero infinite, without a test for it.
+    `inline` compiles the kernel into each of its callers: for kernels that take a tuple of many arrays, where compiling
+    a call costs more than compiling most kernels. Without `counted`, references to arrays are not counted: for kernels
+    that are called often with such a tuple and allocate nothing, because counting takes longer than a short query; they
+    have no C wrapper and compile twice as fast. An `inner` kernel is called by kernels only and has no Python wrapper.
+    `fastmath` lists the LLVM fast-math flags. `error_model` ``"numpy"`` returns infinity for a division by zero,
+    without testing for it.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def kernel(
     >>> total(np.array([1.0, 2.5]))
     3.5
     """
-    # Always given: otherwise a kernel would have them from the caller that happens to compile it first.
+    # Pass every option: a kernel without them would inherit those of the caller that compiles it first.
     options: dict[str, Any] = {"nogil": True, "error_model": error_model, "fastmath": set(fastmath) or False}
     if inline:
         options["inline"] = "always"
@@ -151,21 +151,21 @@ def kernel(
 
 
 def _cached(function: Any, options: dict[str, Any]) -> Any:
-    """Return the kernel with a cache in our folder, None if it can have none or is not made of our sources."""
+    """Return the kernel with a cache in shoal's folder; None if it cannot be cached or is not from shoal's sources."""
     folder = cache_folder()
     if folder is None or not is_cached(function.__code__.co_filename):
         return None
     config: Any = numba.config
-    # numba reads its setting while it decorates; the kernels of others stay where they are.
+    # numba reads CACHE_DIR while it decorates; restore it so that kernels of other packages keep their folder.
     with _deciding:
-        theirs, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        user_folder, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
             compiled = njit(function, cache=True, **options)
-        except RuntimeError:  # numba found no place for it
+        except RuntimeError:  # numba cannot write to the folder
             return None
         finally:
-            config.CACHE_DIR = theirs
-    stats = getattr(compiled, "stats", None)  # NUMBA_DISABLE_JIT leaves functions as they are
+            config.CACHE_DIR = user_folder
+    stats = getattr(compiled, "stats", None)  # with NUMBA_DISABLE_JIT, njit returns the plain function
     _load_lightly(compiled)
-    # If other settings led numba past our folder, its cache may be stale.
+    # If other settings made numba ignore this folder, its cache may be stale.
     return compiled if stats is None or Path(stats.cache_path).is_relative_to(folder) else None

@@ -1,4 +1,4 @@
-"""The display of results: tables of text for terminals and notebooks, and a page."""
+"""Display of results: text tables for terminals, HTML tables for notebooks, and report pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["aligned", "for_people", "html_table", "write_report"]
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
-    """Align columns: the first to the left, the others to the right if they hold numbers.
+    """Align columns of text: the first to the left; the others to the right if they are `numeric`, else to the left.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
 
 
 def for_people(value: float, digits: int = 4) -> str:
-    """Write a number to so many significant digits as people write it; a dash where there is none.
+    """Format a number for people with `digits` significant digits; NaN becomes a dash.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def for_people(value: float, digits: int = 4) -> str:
 
 
 def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption: str = "") -> str:
-    """Make a table for a notebook; without a head, the first cell of each row is its heading.
+    """Return an HTML table for a notebook; without a head, the first cell of each row is its heading.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption:
 
 
 def write_report(page: str, path: str | os.PathLike[str], result: object, **keywords: object) -> Path:
-    """Write the page of a result; `page` is ``"module:function"`` below `shoal.report`.
+    """Write the page of a result; `page` is ``"module:function"`` within `shoal.report`.
 
-    Pages lie above results, which know none: they are found by name, as methods are.
+    The report layer is above results, so results import its pages by name, as they do methods.
     """
     module, _, name = page.partition(":")
     pages: Any = import_module("shoal.report.pages")

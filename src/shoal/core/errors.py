@@ -1,4 +1,4 @@
-"""Errors and warnings of shoal: every refusal names what, the rule, the value and the way out."""
+"""Errors and warnings: every refusal names the parameter, the rule, the value and a remedy."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 
 
 def _as_message(part: object) -> object:
-    """Return a text as a message; one that comes from another process is a message already."""
+    """Return text as a message; text from another process is a message already."""
     if isinstance(part, str) and not isinstance(part, Message):
         return Message(without_passwords(part))
     return part
 
 
 class _WithMessage:
-    """An error or a warning whose message refers to parameters, and shows no password of an address."""
+    """Mixin for errors and warnings: the message refers to parameters and hides passwords in addresses."""
 
     args: tuple[Any, ...]
 
@@ -44,73 +44,73 @@ class _WithMessage:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters that the message refers to, in order: the first is the refused one."""
+        """The parameters that the message refers to, in order; the first is the refused one."""
         parts = self.args[0].parts if self.args and isinstance(self.args[0], Message) else ()
         return tuple(part.name for part in parts if isinstance(part, Reference))
 
     def worded(self, words: Callable[[Reference], str]) -> str:
-        """Return the message with every parameter in the words of a reader."""
+        """Return the message with each parameter named for the reader (Python, command line or page)."""
         return worded(self.args[0], words) if self.args else str(self)
 
 
 class ShoalError(_WithMessage, Exception):
-    """Base of everything that shoal refuses to do."""
+    """Base class of all refusals of shoal."""
 
 
 class InputError(ShoalError, ValueError):
-    """A parameter or a column does not fit its rule."""
+    """Error for an invalid parameter or column."""
 
 
 class FileError(ShoalError, OSError):
-    """A file cannot be read or written as asked."""
+    """Error for a file that cannot be read or written."""
 
 
 class VerificationError(ShoalError):
-    """A result failed its last check; nothing was released."""
+    """Error for a result that failed its final check; nothing was released."""
 
 
 class PrivacyWarning(_WithMessage, UserWarning):
-    """An option weakens what the release promises."""
+    """Warning about an option that weakens the protection of the release."""
 
 
 class NotKAnonymousWarning(PrivacyWarning):
-    """The release is not k-anonymous for whole records."""
+    """Warning that the release is not k-anonymous for whole records."""
 
 
 class FormulaWarning(_WithMessage, UserWarning):
-    """A CSV file holds text that a spreadsheet would run as formulas."""
+    """Warning about text in a CSV file that a spreadsheet would run as formulas."""
 
 
 class DataBoundsWarning(PrivacyWarning):
-    """The bounds of a differentially private release were read from the confidential values."""
+    """Warning that the bounds of a differentially private release were read from the confidential values."""
 
 
 class SeededNoiseWarning(PrivacyWarning):
-    """The noise can be drawn again by whoever knows or guesses the seed."""
+    """Warning that anyone who knows or guesses the seed can reproduce the noise."""
 
 
 class UnprotectedColumnWarning(PrivacyWarning):
-    """A differentially private release carries columns that are not protected."""
+    """Warning that a differentially private release contains unprotected columns."""
 
 
 class GroupsAsGivenWarning(PrivacyWarning):
-    """Epsilon covers values with the groups as given, and the release shows groups that follow the data."""
+    """Warning that ε covers values given the groups, while the release shows groups formed from the data."""
 
 
 class LargeBudgetWarning(PrivacyWarning):
-    """The budget is so large that it promises next to nothing."""
+    """Warning that the budget is so large that it guarantees almost nothing."""
 
 
 class PrivateExplorationWarning(PrivacyWarning):
-    """What was computed from the confidential values is about to decide how they are published."""
+    """Warning before figures computed from the confidential values decide how they are published."""
 
 
 class UnevenBudgetWarning(_WithMessage, UserWarning):
-    """A column gets so little of the budget that noise is all that is left of it."""
+    """Warning that a column's share of the budget is so small that the column becomes almost pure noise."""
 
 
 def closest(name: object, choices: Iterable[object]) -> str:
-    """Hint at the names nearest to a wrong one, ready to append to a message.
+    """Suggest the names closest to a wrong name, as text to append to a message.
 
     Examples
     --------

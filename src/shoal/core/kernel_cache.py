@@ -1,8 +1,8 @@
-"""The cache of compiled kernels: a folder that is never stale.
+"""Cache of compiled kernels, in a folder that is never stale.
 
-numba stamps a compiled kernel with its own source file alone. But it holds what it took from others when it was
-compiled: the kernels that it calls, the constants that it names. So the folder is named after all sources that kernels
-are made of and the libraries that compile them. Whatever changes, kernels are compiled anew, into another folder.
+numba checks only the source file of a compiled kernel for changes, although the kernel also contains the kernels that
+it calls and the constants that it uses. The folder is therefore named after all sources of kernels and the libraries
+that compile them; after any change, kernels are compiled again, into another folder.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ import numpy as np
 __all__ = ["PACKAGE", "cache_folder", "is_cached", "make_folder", "name_folder", "sources", "stop_caching"]
 
 PACKAGE = Path(__file__).parents[1]
-MARK = b"shoal.core.compiler"  # a file with kernels imports the decorator
-CONSTANTS = ("core/compiler.py", "core/progress.py", "core/types.py")  # files without kernels whose names kernels use
-LISTS = ("promises/promise_registry.py",)  # files that list which kernels are put together
-UNCHANGED_SECONDS = 3600  # seconds without a change after which nobody is thought to be compiling into a folder
+MARK = b"shoal.core.compiler"  # every file with kernels imports the decorator
+CONSTANTS = ("core/compiler.py", "core/progress.py", "core/types.py")  # files without kernels, with their constants
+LISTS = ("promises/promise_registry.py",)  # files that choose the kernels to combine
+UNCHANGED_SECONDS = 3600  # a folder unchanged for this long is assumed to be unused
 
 _stopped = Event()
 
 
 def stop_caching() -> None:
-    """Compile all further kernels for this process only: the folder is not named after all of their sources."""
+    """Compile further kernels for this process only, because their sources are not all part of the folder's name."""
     _stopped.set()
 
 
 def is_cached(source: str) -> bool:
-    """Return whether a kernel of a source file may be cached: if all that it is made of lies in the package."""
+    """Return True if kernels of a source file may be cached: caching is on and the file belongs to the package."""
     return not _stopped.is_set() and Path(source).is_relative_to(PACKAGE)
 
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder for compiled kernels, None if there is none that can be written to."""
+    """Return the folder for compiled kernels, or None if no writable folder exists."""
     name = name_folder(PACKAGE)
     if name is None:
         return None
@@ -58,8 +58,8 @@ def cache_folder() -> Path | None:
 
 
 def _places() -> Iterator[Path]:
-    """Yield where the folder may lie: where the user says, inside the package, among the user's caches."""
-    # Installations that share a place have their own part of it: a folder that one has outlived is its own.
+    """Yield candidate folders: the user's setting, the package, the user's cache folder."""
+    # Installations that share a place have separate subfolders, so each removes only its own outdated folders.
     name = f"shoal-{_digest(os.fsencode(PACKAGE))}"
     config: Any = numba.config
     if config.CACHE_DIR:
@@ -69,17 +69,17 @@ def _places() -> Iterator[Path]:
     if Path(caches).is_absolute():
         yield Path(caches) / name
     else:
-        with suppress(RuntimeError):  # nobody's home
+        with suppress(RuntimeError):  # no home folder
             yield Path.home() / ".cache" / name
 
 
 def sources(package: Path) -> dict[str, bytes]:
-    """Return the files that compiled kernels are made of: all with kernels, and those whose names kernels use."""
+    """Return the sources of compiled kernels: all files with kernels, and files whose constants kernels use."""
     contents = {}
     for folder, folders, files in os.walk(package):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for path in (Path(folder, file) for file in sorted(files) if file.endswith(".py")):
-            with suppress(OSError):  # what cannot be read, an editor's lock maybe, cannot be imported
+            with suppress(OSError):  # an unreadable file, such as an editor's lock, cannot be imported either
                 name, content = path.relative_to(package).as_posix(), path.read_bytes()
                 if MARK in content or name in (*CONSTANTS, *LISTS):
                     contents[name] = content
@@ -87,20 +87,20 @@ def sources(package: Path) -> dict[str, bytes]:
 
 
 def name_folder(package: Path) -> str | None:
-    """Name the folder after the libraries and the sources, None if there are no sources to name it after."""
+    """Return a folder name derived from the libraries and the sources; None if there are no sources."""
     versions = [library.__version__.encode() for library in (numba, llvmlite, np)]
     contents = [part for name, content in sources(package).items() for part in (name.encode(), content)]
     return f"kernels-{_digest(*versions)}-{_digest(*contents)}" if contents else None
 
 
 def make_folder(place: Path, name: str) -> Path:
-    """Return the folder of that name, made if need be; when it is new, remove those of other sources."""
+    """Return the folder of that name. If it is new, create it and remove the folders of other sources."""
     folder = place / name
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
     if new:
-        current = name.rpartition("-")[2]  # other libraries may be those of another environment, for the same sources
+        current = name.rpartition("-")[2]  # with other libraries, a folder may belong to another environment
         for sibling in place.glob("kernels-*"):
             if not sibling.name.endswith(current):
                 _remove(sibling)
@@ -108,7 +108,7 @@ def make_folder(place: Path, name: str) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of compiled kernels, unless a process may be writing to it: it would fail."""
+    """Remove a folder of compiled kernels unless it changed recently: a process may be writing to it and would fail."""
     with suppress(OSError):
         changed = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
         if time.time() - changed > UNCHANGED_SECONDS:
@@ -116,7 +116,7 @@ def _remove(folder: Path) -> None:
 
 
 def _digest(*parts: bytes) -> str:
-    """Return a short digest of the parts, each with its length, lest one pass for the end of another."""
+    """Return a short digest of the parts; each part's length is included so that different splits differ."""
     digest = sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8) + part)

@@ -1,4 +1,4 @@
-"""Measures of a partition: labels, sizes, centroids, SSE, information loss. Computed here only."""
+"""Measures of a partition: labels, sizes, centroids, SSE, information loss. Nothing else computes them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def canonical_labels(labels: ArrayLike) -> Ints:
     if array.ndim == 2:
         return np.column_stack([canonical_labels(column) for column in array.T])
     if array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() < 2 * len(array):
-        # numpy asks the system for huge pages, which numba's own arrays do not have.
+        # numpy's allocator uses huge pages; arrays that numba allocates do not.
         numbered = np.empty(len(array), dtype=np.int64)
         _renumber(np.ascontiguousarray(array, dtype=np.int64), np.full(int(array.max()) + 1, -1), numbered)
         return numbered
@@ -56,7 +56,7 @@ def canonical_labels(labels: ArrayLike) -> Ints:
 
 @kernel(counted=False)
 def _renumber(labels: Ints, number: Ints, numbered: Ints) -> None:
-    """Number labels by first appearance; `number` has a place for each, all −1."""
+    """Number labels by first appearance; `number` has one entry per label, initially −1."""
     count = 0
     for i in range(len(labels)):
         label = labels[i]
@@ -78,12 +78,12 @@ def group_sizes(labels: ArrayLike) -> Ints:
 
 
 def _plain(X: Floats) -> Floats:
-    """Return numbers as kernels are compiled for."""
+    """Return numbers in the type and layout that kernels are compiled for."""
     return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def number_through(n: int, members: Iterable[Ints], labels: Iterable[Ints]) -> Ints:
-    """Return the groups of n records from those of several sets of them: the numbers of each set follow the last one's.
+    """Combine the groups of disjoint sets of records into groups of all n records, numbered consecutively.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def number_through(n: int, members: Iterable[Ints], labels: Iterable[Ints]) -> I
 
 
 def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
-    """Return the (weighted) mean of each group, one row a group; equal values have exactly that value as mean.
+    """Return the (weighted) mean of each group, one row per group; the mean of equal values is exactly that value.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
 def _deviations(X: Floats, labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
     """Return the first record of each group and the (weighted) mean deviation from it.
 
-    Such deviations cost no digits under a large offset, and are 0 where values are equal.
+    These deviations lose no digits to a large offset and are 0 where values are equal.
     """
     groups = int(labels.max()) + 1 if len(labels) else 0
     pivot, means = np.zeros(groups, dtype=np.int64), np.zeros((groups, X.shape[1]))
@@ -138,7 +138,7 @@ def _average_deviations(X: Floats, labels: Ints, weights: Floats, pivot: Ints, m
 
 
 def sse(X: Floats, labels: Ints) -> float:
-    """Sum the squared distances of the records to the centroid of their group.
+    """Return the sum of squared distances of the records to the centroids of their groups.
 
     Examples
     --------
@@ -150,12 +150,12 @@ def sse(X: Floats, labels: Ints) -> float:
 
 
 def _squares(X: Floats, labels: Ints, pivot: Ints, means: Floats) -> float:
-    """Sum the squared deviations from the means, which are counted from the first record of each group."""
+    """Return the sum of squared deviations from the means, which are relative to the first record of each group."""
     return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
 
 
 class Partition(NamedTuple):
-    """Records in groups: the group of each record (numbered by first appearance), and per group size and centroid."""
+    """A partition: the group of each record (numbered by first appearance), and the size and centroid of each group."""
 
     labels: Ints
     sizes: Ints
@@ -178,7 +178,7 @@ def partition_of(X: Floats, labels: Ints) -> Partition:
 
 
 def sst(X: Floats) -> float:
-    """Sum the squared distances of the records to their common centroid.
+    """Return the sum of squared distances of the records to their common centroid.
 
     Examples
     --------
@@ -201,9 +201,9 @@ def information_loss(X: Floats, labels: Ints) -> float:
 
 
 class Scaling(NamedTuple):
-    """The scaling that standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
+    """The scaling that standardises a table: z = ((x − pivot) / reach − mean) / spread, per column.
 
-    The pivot is a value of the column, so a constant column becomes exactly 0 and a large offset costs no digits;
+    The pivot is a value of the column, so that a constant column becomes exactly 0 and a large offset loses no digits;
     the reach keeps squares finite.
     """
 
@@ -213,7 +213,7 @@ class Scaling(NamedTuple):
     spread: Floats
 
     def apply(self, X: Floats) -> Floats:
-        """Standardise records of the same columns; missing cells (NaN) stay missing."""
+        """Standardise records with the same columns; missing values (NaN) stay missing."""
         Z = np.empty(X.shape)
         _apply(_plain(X), self.pivot, self.reach, self.mean, self.spread, Z)
         return Z
@@ -223,12 +223,12 @@ class Scaling(NamedTuple):
 def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats, Z: Floats) -> None:
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            # Halves, because the difference of two finite numbers need not be finite.
+            # Halve first: the difference of two finite numbers may overflow.
             Z[i, j] = ((X[i, j] / 2 - pivot[j] / 2) / reach[j] - mean[j]) / spread[j]
 
 
 def scaling(X: Floats) -> Scaling:
-    """Find what brings every column to mean 0 and variance 1, from its cells that are not missing.
+    """Return the scaling that gives every column mean 0 and variance 1; missing values do not count.
 
     Examples
     --------
@@ -242,10 +242,10 @@ def scaling(X: Floats) -> Scaling:
         if not len(values):
             continue
         scale.pivot[j] = values[0]
-        # Halves, because the difference of two finite numbers need not be finite.
+        # Halve first: the difference of two finite numbers may overflow.
         deviations = values / 2 - values[0] / 2
         scale.reach[j] = np.abs(deviations).max() or 1.0
-        with np.errstate(over="ignore"):  # none is above 1, but NumPy 1 also divides the 1 that fills its last register
+        with np.errstate(over="ignore"):  # no ratio exceeds 1, but NumPy 1 divides the padding of its last register too
             deviations /= scale.reach[j]
         scale.mean[j] = deviations.mean()
         scale.spread[j] = np.sqrt(np.square(deviations - scale.mean[j]).mean()) or 1.0
@@ -275,7 +275,7 @@ def _widen(X: Floats, extremes: Floats) -> None:
 
 
 def standardise(X: Floats) -> Floats:
-    """Bring every column to mean 0 and variance 1; a constant column to 0. Missing cells (NaN) stay missing.
+    """Scale every column to mean 0 and variance 1, a constant column to 0. Missing values (NaN) stay missing.
 
     Examples
     --------
@@ -293,12 +293,12 @@ def released_loss(
     *,
     left_out: float = 0.0,
 ) -> tuple[float, Floats]:
-    """Return 100·SSE/SST of released values beside standardised ones: of all columns, and of each alone.
+    """Return 100·SSE/SST of released values against standardised ones, in total and per column.
 
-    This is `information_loss` for any released values, means of groups or not; missing cells do not count. A column
-    may have several coordinates: `starts` are the first of each. Of cells that were made missing, `lost` are the
-    squared deviations from the mean, by column. `left_out` is the number of records that are left out, per released
-    record; each counts as an average record that lost everything.
+    Like `information_loss`, but for any released values, not only means of groups; missing cells do not count. If
+    columns have several coordinates, `starts` holds the first coordinate of each. `lost` holds, per column, the squared
+    deviations from the mean of cells that were made missing. `left_out` is the number of suppressed records per
+    released record; each counts as an average record whose information is lost entirely.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def released_loss(
 
 
 def group_errors(Z: Floats, released: Floats, labels: Ints, *, fewer: int) -> Floats:
-    """Sum the squares of released − Z in every group of fewer records than that, column by column; 0 in the others.
+    """Return the sums of squares of released − Z by column in groups of fewer than `fewer` records; 0 in other groups.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def _add_group_errors(Z: Floats, released: Floats, labels: Ints, errors: Floats)
 
 
 def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
-    """Sum, column by column, the squares of released − Z and of Z; missing cells (NaN) do not count.
+    """Return the sums of squares of released − Z and of Z, per column; missing cells (NaN) do not count.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
 
 @kernel(counted=False)
 def add_squared_errors(Z: Floats, released: Floats, errors: Floats, totals: Floats) -> None:
-    """Add the squares to what is there."""
+    """Add the squares to `errors` and `totals`, in place."""
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             if not np.isnan(Z[i, j]):
@@ -368,7 +368,7 @@ def add_squared_errors(Z: Floats, released: Floats, errors: Floats, totals: Floa
 
 @kernel(counted=False)
 def split_largest(amounts: Floats, labels: Ints, largest: Floats, second: Floats, rest: Floats) -> None:
-    """Find the two largest amounts of each group, and the sum of the others."""
+    """Compute the two largest amounts of each group and the sum of its other amounts."""
     for i in range(len(labels)):
         amount, g = amounts[i], labels[i]
         if amount > largest[g]:

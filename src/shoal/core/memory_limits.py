@@ -1,4 +1,4 @@
-"""Memory: what was used at most, and limits as users write them."""
+"""Memory: peak use, available memory, and memory limits in users' notation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from shoal.core.messages import parameter
 
 __all__ = ["available_memory", "lacks_memory", "peak_bytes", "peak_memory", "read_memory"]
 
-# The most that was resident, and what of it now is pages of files.
+# Peak resident memory, and the current part of it that is pages of files.
 MARKS = {"VmHWM", "RssFile"}
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
-# What libraries and the system say when there is no memory for a library, a thread or a process.
+# Error messages of libraries and the system when memory runs out for a library, a thread or a process.
 LACKING = (
     "failed to map segment",
     "failed to spawn",
@@ -25,12 +25,12 @@ LACKING = (
     "worker thread",
     "cannot allocate memory",
     "resource temporarily unavailable",
-    "pyobject pointer is null",  # Python had no memory for an object that a library of Rust wanted
+    "pyobject pointer is null",  # Python had no memory for an object requested by a Rust library
 )
 
 
 def lacks_memory(error: BaseException | None) -> bool:
-    """Say whether an error, or one that led to it, means that memory ran out.
+    """Return True if an error or one of its causes means that memory ran out.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def lacks_memory(error: BaseException | None) -> bool:
     """
     if error is None:
         return False
-    foreign = not isinstance(error, ShoalError)  # words of shoal may hold names of files and columns
+    foreign = not isinstance(error, ShoalError)  # messages of shoal may contain names of files and columns
     lacking = isinstance(error, MemoryError) or (foreign and any(words in str(error).lower() for words in LACKING))
     return lacking or lacks_memory(error.__cause__ or error.__context__)
 
@@ -59,9 +59,9 @@ def read_memory(limit: str | int) -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes that can be had now without pushing anything out, in a container within its limit.
+    """Return the bytes available without swapping, within the container's limit.
 
-    4 GB where that is not known.
+    If the system does not report it, return 4 GB.
     """
     free = 4 * 10**9
     try:
@@ -74,7 +74,7 @@ def available_memory() -> int:
 
 
 def _container_rooms(root: Path) -> list[int]:
-    """Return what the control groups of this process leave of their memory: version 2, and version 1."""
+    """Return the unused memory of the control groups of this process, for versions 1 and 2."""
     rooms = []
     for folder, limit_name, usage_name in (
         (root, "memory.max", "memory.current"),
@@ -84,20 +84,20 @@ def _container_rooms(root: Path) -> list[int]:
             limit, usage = ((folder / name).read_text(encoding="ascii").strip() for name in (limit_name, usage_name))
         except OSError:
             continue
-        # Without a limit it reads "max", or in version 1 a number beyond all memory.
+        # Without a limit, the file reads "max" or, in version 1, a number larger than any memory.
         if limit.isdigit():
             rooms.append(max(0, int(limit) - int(usage)))
     return rooms
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has held at a time, without the pages of files.
+    """Return the peak memory of this process, without pages of files.
 
-    Those of programs and libraries are shared by all processes and taken back by the system at need; how many of them
-    are counted depends on what it happens to have read before.
+    Pages of programs and libraries are shared by all processes and reclaimed by the system when needed; the number
+    counted would depend on earlier file reads.
     """
     try:
-        # The kernel's mark of this process alone; getrusage's may be inherited from the process that started it.
+        # VmHWM counts this process alone; the value of getrusage may be inherited from the parent process.
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         kilobytes = {
             name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name in MARKS
@@ -107,7 +107,7 @@ def peak_bytes() -> int:
         pass
     try:
         import resource
-    except ImportError:  # not every system counts it
+    except ImportError:  # not available on every system
         return 0
     import sys
 
@@ -116,13 +116,13 @@ def peak_bytes() -> int:
 
 
 def _shared_bytes() -> int:
-    """Return what this process holds together with forks of it, but for its own share."""
-    # Pages that are still shared were so at the peak.
+    """Return the memory shared with forks of this process, without this process's own share."""
+    # Pages that are shared now were shared at the peak.
     lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
     kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
     return (kilobytes["Anonymous"] - kilobytes["Pss_Anon"]) * 1024
 
 
 def peak_memory() -> str:
-    """Return the most memory that this process has held, to read."""
+    """Return the peak memory of this process as text for people."""
     return f"{peak_bytes() / 1e6:.0f} MB"

@@ -1,8 +1,7 @@
-"""Messages: references to parameters, counts with their nouns, short lists, and text that is safe to show.
+"""Messages: references to parameters, counts with nouns, short lists, and text that is safe to display.
 
-Python, the command line and the page name parameters in their own words. `parameter`, `setting` and `option` appear in
-an f-string like any other text. They leave marks that `Message` reads, so that nobody has to recognise a parameter by
-its spelling.
+Python, the command line and the page have their own names for parameters. `parameter`, `setting` and `option` put marks
+into ordinary f-strings; `Message` reads the marks, so that parameters need not be recognised by spelling.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ __all__ = [
     "worded_rows",
 ]
 
-START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # the signs of Unicode for annotations within a text
-MOST_LISTED = 5  # names in a message; a longer list is cut
-LONGEST = 100  # characters of a name in a list
-CLAUSE = 7 * LONGEST  # characters of a clause, which may list names itself
+START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # Unicode's interlinear annotation characters
+MOST_LISTED = 5  # names shown in a message; longer lists are cut
+LONGEST = 100  # characters shown of a name in a list
+CLAUSE = 7 * LONGEST  # characters shown of a clause, which may itself contain a list of names
 
 # Control characters (C0, DEL, C1), line and paragraph separators, marks of writing direction, and lone surrogates.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-# postgresql://user:password@host, also after pathlib has made one slash of two; and …?password=…
-# A user name may hold @, a password also quotes.
+# postgresql://user:password@host, also with the single slash that pathlib leaves, and …?password=…
+# A user name may contain @; a password may contain quotes.
 PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/'\"]*:([^\s\"]*)@", re.IGNORECASE)
 PASSWORD_OPTION = re.compile(
     r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|sig|signature|credential)=)[^\s&;'\"]+", re.IGNORECASE
@@ -48,7 +47,7 @@ PASSWORD_OPTION = re.compile(
 
 
 class Reference(NamedTuple):
-    """A parameter, or an option of a method, that a message refers to; with a value it is a setting."""
+    """A reference in a message to a parameter or a method's option; with a value it is a setting."""
 
     noun: str
     name: str
@@ -56,14 +55,14 @@ class Reference(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The value of a setting, as text if it is an object; None for a parameter."""
+        """The value of a setting (its text if it is an object); None for a parameter."""
         try:
             return literal_eval(self.literal) if self.literal else None
         except (SyntaxError, ValueError):
             return self.literal
 
     def in_python(self) -> str:
-        """Return the reference as Python writes it."""
+        """Return the reference in Python syntax."""
         if not self.literal:
             return repr(self.name)
         if self.name == "kinds" and isinstance(self.value, dict):  # {column: call}
@@ -73,7 +72,7 @@ class Reference(NamedTuple):
 
 
 def parameter(name: str) -> str:
-    """Refer to a parameter in a message.
+    """Return a reference to a parameter, for use in a message.
 
     Examples
     --------
@@ -84,7 +83,7 @@ def parameter(name: str) -> str:
 
 
 def setting(name: str, value: object) -> str:
-    """Refer to a parameter with a value: a word, a number, a list of columns; kinds as ``{column: call}``.
+    """Return a reference to a parameter with a value: a word, a number, a list of columns; kinds as ``{column: call}``.
 
     Examples
     --------
@@ -95,7 +94,7 @@ def setting(name: str, value: object) -> str:
 
 
 def option(name: str) -> str:
-    """Refer to an option of a method.
+    """Return a reference to an option of a method, for use in a message.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def option(name: str) -> str:
 
 
 class Message(str):  # noqa: SLOT000 - pickled with its parts
-    """Text as Python shows it, and the parameters that it refers to.
+    """Text as shown in Python, with the parameters that it refers to.
 
     Examples
     --------
@@ -118,7 +117,7 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
     parts: tuple[str | Reference, ...]
 
     def __new__(cls, text: str) -> Self:
-        """Read the marks of the references in a text."""
+        """Parse the marks of the references in a text."""
         if isinstance(text, cls):
             return text
         parts = tuple(_read(text))
@@ -134,27 +133,27 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
         return message
 
     def worded(self, words: Callable[[Reference], str]) -> str:
-        """Return the text with every reference in the words of a reader."""
+        """Return the text with every reference in the reader's words."""
         return "".join(part if isinstance(part, str) else words(part) for part in self.parts)
 
 
 def worded(text: str, words: Callable[[Reference], str]) -> str:
-    """Return a text with every reference in the words of a reader; a plain text is returned as is."""
+    """Return a text with every reference in the reader's words; plain text is returned unchanged."""
     return text.worded(words) if isinstance(text, Message) else text
 
 
 def worded_rows(rows: Iterable[tuple[str, str]], words: Callable[[Reference], str]) -> list[tuple[str, str]]:
-    """Return the rows of a summary with every reference in the words of a reader."""
+    """Return the rows of a summary with every reference in the reader's words."""
     return [(name, worded(text, words)) for name, text in rows]
 
 
 def summary_lines(rows: Iterable[tuple[str, object]]) -> str:
-    """Return a summary, one line per row of a name and a value."""
+    """Return a summary as text, one line per name and value."""
     return "\n".join(f"{name:<17} {visible(str(value))}" for name, value in rows)
 
 
 def _read(text: str) -> Iterator[str | Reference]:
-    """Split a text at its references; marks that hold none are dropped."""
+    """Split a text at its references; drop incomplete marks."""
     plain, *marked = text.split(START)
     yield plain
     for part in marked:
@@ -166,7 +165,7 @@ def _read(text: str) -> Iterator[str | Reference]:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""Show characters that steer a terminal as escapes; `lines` keeps line feeds.
+    r"""Escape characters that control a terminal; `lines` keeps line feeds.
 
     Examples
     --------
@@ -181,7 +180,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun.
+    """Return a number with its noun.
 
     Examples
     --------
@@ -192,7 +191,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def agreeing(number: int, one: str, many: str | None = None) -> str:
-    """Return the word that agrees with a number.
+    """Return the form of a word that agrees with a number.
 
     Examples
     --------
@@ -203,7 +202,7 @@ def agreeing(number: int, one: str, many: str | None = None) -> str:
 
 
 def count_holders(number: int, unit: object = None) -> str:
-    """Write a number of records, or of units where there is a unit column: what k counts.
+    """Return a count of records, or of units if there is a unit column: the quantity that k limits.
 
     Examples
     --------
@@ -214,12 +213,12 @@ def count_holders(number: int, unit: object = None) -> str:
 
 
 def holders(unit: object = None) -> str:
-    """Name what k counts: records, or the units of a column."""
+    """Return the noun for what k counts: records, or the units of a column."""
     return "records" if unit is None else f"different units ({unit})"
 
 
 def listed(names: Collection[object], limit: int = MOST_LISTED, longest: int = LONGEST) -> str:
-    """List names for a message: the first of many, each cut where it is very long.
+    """List names for a message: the first few of many, long ones cut.
 
     Examples
     --------
@@ -232,12 +231,12 @@ def listed(names: Collection[object], limit: int = MOST_LISTED, longest: int = L
 
 
 def clauses(texts: Collection[str]) -> str:
-    """List clauses for a message, the first of many."""
+    """List clauses for a message: the first few of many."""
     return listed(texts, longest=CLAUSE)
 
 
 def without_passwords(text: str) -> str:
-    """Return text with *** in place of the passwords of addresses.
+    """Return text with the passwords of addresses replaced by ***.
 
     Examples
     --------
@@ -245,5 +244,5 @@ def without_passwords(text: str) -> str:
     'Input postgresql://ann:***@host/db is an address.'
     """
     for password in PASSWORD.findall(text):
-        text = text.replace(f":{password}@", ":***@")  # libraries repeat it without the scheme
+        text = text.replace(f":{password}@", ":***@")  # libraries repeat the password without the scheme
     return PASSWORD_OPTION.sub(r"\1***", text)

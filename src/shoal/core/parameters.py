@@ -1,4 +1,4 @@
-"""Parameters of requests: each is described where it is declared; signatures, commands and pages are made of it."""
+"""Parameters of requests: each declaration generates the signature, the command's option and the page's field."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# The panels of the help of a command, in their order.
+# The panels of a command's help, in order.
 ESSENTIALS = "Essentials"
 COLUMNS = "Columns and roles"
 MISSING_VALUES = "Missing values"
@@ -52,13 +52,13 @@ def described(
     *flags: str,
     panel: str = OUTPUT,
     label: str = "",  # on the page
-    python: str = "",  # added to the help for those who write Python
-    typed: type = str,  # of the option; a list if it is repeated
+    python: str = "",  # addition to the help in Python
+    typed: type = str,  # the type of the command-line option; a list if the option can be repeated
     metavar: str | None = None,
-    stored: tuple[type, ...] = TEXT,  # types in a manifest; none for what a manifest does not decide
-    choices: Mapping[str, str] | Sequence[str] = (),  # the words that it may be, and what the page says of them
+    stored: tuple[type, ...] = TEXT,  # accepted types in a manifest; empty if manifests omit the parameter
+    choices: Mapping[str, str] | Sequence[str] = (),  # the accepted words, each with its text on the page
 ) -> Any:
-    """Describe a parameter of a request: its help and flags, and its option, label and value in a manifest."""
+    """Describe a parameter of a request: its help, flags, panel, label and types in the manifest."""
     metadata = {
         "help": Message(" ".join(text.split())),
         "python": " ".join(python.split()),
@@ -76,12 +76,12 @@ def described(
 
 
 def described_by(members: Mapping[str, Any]) -> Any:
-    """Describe a mapping whose entries are parameters themselves: the attribute `parameter` of each of `members`."""
+    """Describe a mapping whose entries are parameters: the attribute `parameter` of each of `members`."""
     return field(default_factory=dict, metadata={"members": members})
 
 
 def parameters_of(request: type) -> tuple[Field[Any], ...]:
-    """Return the parameters of a request: its fields, with the entries of a mapping of parameters in its place."""
+    """Return the parameters of a request: its fields, with a mapping of parameters replaced by its entries."""
     parameters: list[Field[Any]] = []
     for item in fields(request):
         members = item.metadata.get("members")
@@ -90,7 +90,7 @@ def parameters_of(request: type) -> tuple[Field[Any], ...]:
 
 
 def shared(request: type, name: str, **changes: Any) -> Any:
-    """Describe a parameter as another request does, except for the changes; `default` is one of them.
+    """Describe a parameter as in another request, except for `changes`, which may include `default`.
 
     Examples
     --------
@@ -106,15 +106,15 @@ def shared(request: type, name: str, **changes: Any) -> Any:
 
 
 def help_of(item: Field[Any], words: Callable[[Reference], str], *, python: bool = False) -> str:
-    """Return the help of a parameter for a reader, whose words name other parameters; `python` for who writes it."""
+    """Return the help of a parameter in the reader's words; `python` adds the text for Python users."""
     addition = item.metadata["python"] if python else ""
     return f"{item.metadata['help'].worded(words)} {addition}".strip()
 
 
 def with_parameters_of(request: type) -> Callable[[Function], Function]:
-    """Give a function that takes the parameters of a request as keywords their signature, and their help.
+    """Give a function that takes the parameters of a request as keywords their signature and help.
 
-    The help stands where the docstring says *parameters*.
+    The help replaces *parameters* in the docstring.
     """
 
     def complete(function: Function) -> Function:
@@ -139,12 +139,12 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
 
 
 def with_help_of(request: type) -> Callable[[Function], Function]:
-    """Put the help of the parameters of a request where the docstring of a function says *parameters*."""
+    """Replace *parameters* in a function's docstring with the help of the parameters of a request."""
 
     def complete(function: Function) -> Function:
         lines = []
         for item in parameters_of(request):
-            text = help_of(item, lambda other: f"`{other.name}`", python=True).replace("``", '"')
+            text = help_of(item, lambda reference: f"`{reference.name}`", python=True).replace("``", '"')
             name = "**options" if item.name == "options" else item.name
             lines += [name, *(f"    {line}" for line in wrap(text, 110))]
         function.__doc__ = str(function.__doc__).replace("*parameters*", "\n    ".join(lines))

@@ -1,8 +1,8 @@
-"""Long work: its progress, its interrupts and its threads.
+"""Progress, interrupts and threads of long computations.
 
-A kernel shares one array with its caller: ``state[DONE]`` counts finished records, ``state[STOP]`` asks it to
-return early. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The work
-runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
+A kernel shares one array with its caller: ``state[DONE]`` counts finished records, and a nonzero ``state[STOP]``
+requests an early return. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The
+work runs in a thread, because kernels release the GIL, so that Ctrl-C takes effect at once.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ __all__ = [
 ]
 
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
-# What asks a run to end; a terminal that is closed is not known everywhere.
+# Signals that request a run to end; not every system has SIGHUP (terminal closed).
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-CLEANING_SECONDS = 2.0  # after a second interrupt
+CLEANING_SECONDS = 2.0  # grace period after a second interrupt
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-_caught: list[int] = []  # signals that were raised as interrupts, and may have been dropped
+_caught: list[int] = []  # signals raised as interrupts; libraries may have dropped the exception
 
 
 class Progress(NamedTuple):
-    """The progress of long work.
+    """The progress of a long computation.
 
     Parameters
     ----------
     title
-        What is done; of a search also what it has reached.
+        The current step; for a search also its loss and bound.
     done, total
-        How much is done of how much; `total` is None for work that does not count.
+        Finished and total amount of work; `total` is None for work that is not counted.
     seconds
-        How long this step has taken so far.
+        Seconds since the step began.
     """
 
     title: str
@@ -74,26 +74,26 @@ class Progress(NamedTuple):
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left if the rest is as fast; None if that is not known yet."""
+        """Estimated remaining seconds at the current speed; None if unknown."""
         if not self.total or not self.done:
             return None
         return self.seconds * max(0, self.total - self.done) / self.done
 
 
 Watcher = Callable[[Progress], object]
-_watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("who watches long work", default=None)
+_watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("watcher", default=None)
 
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Let a function watch what is done within the block, and stop it.
+    """Call a function with the progress of the work within the block; the function can stop the work.
 
     Parameters
     ----------
     watcher
-        It gets a `Progress` several times a second, from the thread that does the work. If it returns True, the work
-        is interrupted as by Ctrl-C: a search ends with the best so far, anything else raises ``KeyboardInterrupt``.
-        Here the default method is a search too, unless the table is masked in blocks.
+        A function that gets a `Progress` several times a second, in the thread that does the work. If it returns True,
+        the work is interrupted as by Ctrl-C: a search ends with its best result so far; anything else raises
+        ``KeyboardInterrupt``. The default method counts as a search, unless the table is masked in blocks.
 
     Examples
     --------
@@ -113,12 +113,12 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def watched() -> bool:
-    """Say whether a function watches what is done."""
+    """Return True if a watcher is set."""
     return _watcher.get() is not None
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal asked the program to end that is not Ctrl-C: a search does not go on to release what it has."""
+    """Interrupt by a signal other than Ctrl-C; a search then ends without releasing its result."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -126,18 +126,18 @@ class Terminated(KeyboardInterrupt):
 
 
 def interrupt(number: int, _: object = None) -> None:
-    """Answer a signal. It is remembered: Python and libraries drop exceptions that are raised in some places."""
+    """Handle a signal. Record it, because Python and libraries drop exceptions that are raised in some places."""
     _caught.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def forget_interrupts() -> None:
-    """Forget interrupts that were answered."""
+    """Clear the record of handled interrupts."""
     _caught.clear()
 
 
 def check_interrupt() -> None:
-    """Raise an interrupt that was dropped where it was raised."""
+    """Raise an interrupt again that was dropped where it was raised."""
     if _caught:
         number = _caught[-1]
         forget_interrupts()
@@ -160,7 +160,7 @@ class Observation(NamedTuple):
 
 
 def publish(state: State, *, steps: int | None = None, sse: float | None = None, bound: float | None = None) -> None:
-    """Let the caller of a search see what it has reached.
+    """Publish the progress of a search to its caller.
 
     Examples
     --------
@@ -171,14 +171,14 @@ def publish(state: State, *, steps: int | None = None, sse: float | None = None,
     """
     if steps is not None:
         state[_STEPS] = steps
-    # −0.0 is the one float whose bits are not 0 and that no SSE has: it keeps an SSE of 0 apart from none.
+    # No SSE is −0.0, and −0.0 is the one zero whose bits are not 0: it distinguishes an SSE of 0 from none.
     for place, value in ((_SSE, sse), (_BOUND, bound)):
         if value is not None:
             state[place : place + 1].view("float64")[0] = value or -0.0
 
 
 def observe(state: State) -> Observation:
-    """Read what a search has published so far."""
+    """Return the progress that a search has published."""
     values = [
         float(state[place : place + 1].view("float64")[0]) + 0.0 if state[place] else None for place in (_SSE, _BOUND)
     ]
@@ -186,13 +186,13 @@ def observe(state: State) -> Observation:
 
 
 class SearchTitle(NamedTuple):
-    """The title of a running search, with the loss and the bound that it has published."""
+    """The title of a running search, with its published loss and bound."""
 
     method: str
-    total: float  # the sum of squares that is a loss of 100 %
+    total: float  # the sum of squares at 100 % loss
 
     def text(self, state: State, seconds: float) -> str:
-        """Return the line for a search that has run so many seconds.
+        """Return the progress line of a search after `seconds`.
 
         Examples
         --------
@@ -222,11 +222,11 @@ def watch(
     show: bool = False,
     keep: bool = False,
 ) -> T:
-    """Run ``work(state)`` in a thread; show its progress on a terminal and stop it on Ctrl-C.
+    """Run ``work(state)`` in a thread, with progress on a terminal and Ctrl-C to stop it.
 
-    The work returns early once ``state[STOP]`` is set. `total` is the value of ``state[DONE]`` when all is done, None
-    for work that does not count. With `show`, a progress bar is drawn on standard error, if that is a terminal and the
-    work lasts. With `keep`, Ctrl-C returns what the work returned early; other signals are raised anyway.
+    The work returns early once ``state[STOP]`` is set. `total` is the final value of ``state[DONE]``, None for work
+    that is not counted. With `show`, longer work draws a progress bar on standard error if that is a terminal. With
+    `keep`, Ctrl-C returns the early result of the work; other signals are raised anyway.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def watch(
     """
     state = fresh_state()
     future: Future[T] = Future()
-    context = contextvars.copy_context()  # the caller's, so that outputs wait for each other there
+    context = contextvars.copy_context()  # the caller's context: the locks of output files are per context
 
     def run() -> None:
         if not future.set_running_or_notify_cancel():
@@ -245,7 +245,7 @@ def watch(
         except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
             future.set_exception(error)
 
-    # Not an executor: at the exit of the interpreter its threads are waited for, also by a second Ctrl-C.
+    # Not an executor: the interpreter waits for an executor's threads at exit, even after a second Ctrl-C.
     thread = threading.Thread(target=run, name="shoal", daemon=True)
     try:
         thread.start()
@@ -256,11 +256,11 @@ def watch(
     except KeyboardInterrupt as error:
         forget_interrupts()
         state[STOP] = 1
-        if future.cancel():  # an interrupt before the work leaves none behind
+        if future.cancel():  # interrupted before the work began
             raise
         try:
             _wait(future)
-        except KeyboardInterrupt:  # work that has seen the first removes its files; other work is not waited for
+        except KeyboardInterrupt:  # interrupted work removes its files; after this grace period it is abandoned
             _ended(future, CLEANING_SECONDS)
             raise
         if not keep or isinstance(error, Terminated):
@@ -271,10 +271,10 @@ def watch(
 
 @contextmanager
 def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
-    """Yield a state for a part of the work that may take so many seconds.
+    """Yield a state for a part of the work with a time limit.
 
-    It is asked to stop once they are over (None: they never are) or `state` is. What it publishes is published there,
-    and what it counts, up to `total`, is added to what `state` had counted before: never less than a moment ago.
+    The part stops after `seconds` (None: no limit) or when `state` is stopped. Its published values are copied to
+    `state`; its count, up to `total`, is added to the earlier count of `state`, which never decreases.
 
     Examples
     --------
@@ -311,12 +311,12 @@ def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
 
 
 def _ended(work: Future[Any], seconds: float) -> bool:
-    """Return whether the work ends within so many seconds."""
+    """Wait up to `seconds`; return True if the work has ended."""
     return bool(wait([work], timeout=seconds).done)
 
 
 def _wait(work: Future[Any]) -> None:
-    # Waiting without a limit cannot be interrupted on every platform.
+    # On some platforms, waiting without a timeout cannot be interrupted.
     while not _ended(work, 0.2):
         check_interrupt()
 
@@ -332,7 +332,7 @@ def _tell(watcher: Watcher, work: Future[Any], state: State, total: int | None, 
 
 
 def _follow(work: Future[Any], state: State, total: int | None, title: Title) -> None:
-    """Draw a progress bar until the work ends, if there is a terminal: rich takes a while to import."""
+    """Draw a progress bar until the work ends, but only on a terminal: rich is slow to import."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if not (terminal or os.environ.get("FORCE_COLOR")):
         _wait(work)
@@ -356,14 +356,14 @@ def _text(title: Title, state: State, seconds: float) -> str:
 
 
 def spread(work: Callable[[Item], T], items: Iterable[Item], threads: int) -> Iterator[T]:
-    """Yield what a function returns for each item, in their order, whatever the number of threads.
+    """Yield the function's result for each item, in order, for any number of threads.
 
     Examples
     --------
     >>> list(spread(abs, [-1, 2, -3], threads=2))
     [1, 2, 3]
     """
-    if threads == 1:  # handing over a small item takes as long as the work itself
+    if threads == 1:  # starting a thread costs as much as the work on a small item
         yield from map(work, items)
         return
     with ThreadPoolExecutor(threads) as executor:

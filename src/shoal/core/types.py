@@ -1,4 +1,4 @@
-"""Names for the types that everything here is made of."""
+"""Names for common types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Bools", "Floats", "Ints", "Name", "Spelling", "State"]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-State = Ints  # what a kernel shares with its caller, see shoal.core.progress
+State = Ints  # the array that a kernel shares with its caller, see shoal.core.progress
 
-Name = Any  # of a column: a string in most frames, a number in arrays, anything hashable in pandas
-Spelling = str | None  # of a missing cell: its text, "NaN", or None for null and for an empty cell
+Name = Any  # a column's name: a string in most frames, a number in arrays, anything hashable in pandas
+Spelling = str | None  # of a missing cell: its text such as "NaN"; None for null and for an empty cell

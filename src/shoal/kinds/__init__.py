@@ -1,1 +1,1 @@
-"""Kinds of columns, one file per kind: how cells are read, compared, replaced by that of a group, and written back."""
+"""Kinds of columns, one file per kind: reading, comparing, aggregating and writing cells."""

@@ -1,4 +1,4 @@
-"""Categories: what nominal, ordinal and hierarchical columns have in common. Their numbers are codes of values."""
+"""Common parts of nominal, ordinal and hierarchical columns, whose numbers are codes of values."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ __all__ = [
     "sorted_codes",
 ]  # fmt: skip
 
-MOST_VALUES = 1000  # of a nominal column: each is a coordinate
+MOST_VALUES = 1000  # of a nominal column; each value is a coordinate
 
 
 @dataclass(frozen=True)
 class CategoryCoding(Coding):
-    """The values of a column of categories."""
+    """The coding of a column of categories."""
 
-    names: tuple[Any, ...]  # the values by code; those of a hierarchy are followed by its inner nodes
-    coordinates: Floats  # (values, width): where each lies
+    names: tuple[Any, ...]  # the values by code; for a hierarchy, followed by its inner nodes
+    coordinates: Floats  # (values, width): the coordinates of each value
     numeric: ClassVar[bool] = False
     standardised: ClassVar[bool] = False
 
@@ -58,16 +58,16 @@ class CategoryCoding(Coding):
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """What codes read in a release: all of them text where some are."""
+        """The released labels by code: all text if some are text."""
         return as_labels(self.names)
 
     @property
     def distinct(self) -> bool:
-        """Whether the text of a released cell tells which value it is."""
+        """True if the text of a released cell identifies its value."""
         return len(set(map(str, self.names))) == len(self.names)
 
     def limits(self, ends: Floats) -> Floats:
-        """Return the least and the greatest code."""
+        """Return the smallest and the largest code."""
         return np.array([0, max(0, len(self.names) - 1)], dtype=np.float64)
 
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
@@ -78,11 +78,11 @@ class CategoryCoding(Coding):
         return places
 
     def variables(self, X: Floats, j: int, Z: Floats) -> Floats:
-        """Return the codes, or the coordinate of values in order."""
+        """Return the codes, or the coordinates of ordered values."""
         return self.place(X, j, Z) if self.ordered else X[:, [j]]
 
     def squares(self) -> Floats:
-        """Return the squared distances of the values, by code."""
+        """Return the squared distances between values, by code."""
         lengths = np.square(self.coordinates).sum(axis=1)
         squares = np.maximum(lengths[:, None] + lengths - 2 * self.coordinates @ self.coordinates.T, 0.0)
         np.fill_diagonal(squares, 0.0)
@@ -91,13 +91,12 @@ class CategoryCoding(Coding):
 
     @property
     def lineage(self) -> Ints:
-        """The code of each value alone."""
+        """The code of each value; categories without a hierarchy have no ancestors."""
         return np.arange(len(self.names), dtype=np.int64)[:, None]
 
     def codes(self, name: Name, cells: pl.Series) -> Floats:
-        """Return the codes of released cells; a text that names several nodes of a hierarchy is the lowest of them."""
-        # Of a value only its text is the same in all kinds of tables: codes are numbers in a frame and text in a CSV
-        # file.
+        """Return the codes of released cells; text that names several nodes of a hierarchy means the lowest one."""
+        # Only the text of a value is the same in all formats: codes are numbers in a frame and text in a CSV file.
         by_text: dict[str, float] = {}
         for code, value in enumerate(self.names):
             by_text.setdefault(composed(str(value).lower() if isinstance(value, bool) else str(value)), float(code))
@@ -105,25 +104,26 @@ class CategoryCoding(Coding):
         for text in texts.drop_nulls().unique().sort():
             if text not in by_text:
                 raise InputError(
-                    f"Column {name!r} holds {text!r} in the masked table, but not in the original."
-                    f"{closest(text, by_text)} If it stands for several values, name their hierarchy in 'kinds'."
+                    f"Column {name!r} contains {text!r} in the masked table, but not in the "
+                    f"original.{closest(text, by_text)} If it represents several values, set their hierarchy in "
+                    "'kinds'."
                 )
         codes = texts.replace_strict(by_text, default=None, return_dtype=pl.Float64)
         return codes.fill_null(np.nan).to_numpy().copy()
 
 
 class Category(Kind):
-    """Values that are not numbers, or numbers that are codes."""
+    """Common base of kinds whose values are not numbers, or are numbers used as codes."""
 
     holds = "categories"
     numeric = False
 
     def in_order(self, name: Name, values: Sequence[Any]) -> list[Any]:
-        """Return values in the order of their codes; refuse a value that the kind does not name."""
+        """Return values in the order of their codes; refuse a value unknown to the kind."""
         return sorted(values)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
-        """Lay out the values that occur, in the order of `in_order`, with the number of their records."""
+        """Return the coding of values that occur, in the order of `in_order`; `counts` are their numbers of records."""
         raise NotImplementedError
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
@@ -137,14 +137,14 @@ class Category(Kind):
         return coding.codes(name, cells[name])
 
     def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column without spaces around them; NA is missing in every format."""
+        """Return the cells of a sensitive column without surrounding spaces; NA is missing in every format."""
         if cells.dtype == pl.String:
             cells = cells.str.strip_chars()
             cells = cells.set(cells.is_in(MISSING), None)
         return cells, False
 
     def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> list[tuple[Any, int]]:
-        """Return the values with the number of their records."""
+        """Return the values with their numbers of records."""
         if not len(values):
             return []
         codes = X[:, j]
@@ -152,11 +152,11 @@ class Category(Kind):
         return list(zip(values, counts.tolist(), strict=True))
 
     def values_of(self, observed: Any) -> Sequence[Any]:
-        """Return the values by code, from what was observed."""
+        """Return the values by code, from the result of `observe`."""
         return [value for value, _ in observed]
 
     def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
-        """Return the coding of the values of all parts, in one Unicode form, and the codes of those of each part."""
+        """Return the coding of the values of all parts, in one Unicode form, and the codes of each part's values."""
         spelled = one_form(value for part in parts for value, _ in part)
         counts: dict[Any, int] = {}
         for part in parts:
@@ -172,7 +172,7 @@ class Category(Kind):
 
 
 def as_labels(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Return values as they read in a release: all of them text where some are."""
+    """Return the released labels of values: all text if some are text."""
     return tuple(map(str, names)) if any(isinstance(name, str) for name in names) else tuple(names)
 
 
@@ -180,9 +180,8 @@ def check_number_of_values(name: Name, values: Sequence[Any]) -> None:
     """Refuse a column with too many values."""
     if len(values) > MOST_VALUES:
         raise InputError(
-            f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} that a column of "
-            f"categories may have. Leave it out, drop it with {setting('identifiers', [name])}, or group its values "
-            "first."
+            f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} allowed in a column "
+            f"of categories. Leave it out, drop it with {setting('identifiers', [name])}, or group its values first."
         )
 
 
@@ -193,41 +192,41 @@ def indicator_coordinates(belongs: Floats, shares: Floats) -> Floats:
 
 
 def order_by(name: Name, word: str, named: Iterable[Any], values: Sequence[Any]) -> list[Any]:
-    """Return values in the order in which a kind names them; refuse one that it does not name."""
-    texts = [composed(str(value)) for value in named]  # cells of a CSV file are text, levels may be numbers
+    """Return values in the order that a kind lists them; refuse a value that it does not list."""
+    texts = [composed(str(value)) for value in named]  # CSV cells are text, levels may be numbers
     for value in values:
         if composed(str(value)) not in texts:
             raise InputError(
-                f"Column {name!r} holds {value!r}, which its kind {word} does not name.{closest(value, texts)} "
-                f"Name all values in {parameter('kinds')}."
+                f"Column {name!r} contains {value!r}, which its kind {word} does not list.{closest(value, texts)} List "
+                f"all values in {parameter('kinds')}."
             )
     order = {value: place for place, value in enumerate(texts)}
     return sorted(values, key=lambda value: order[composed(str(value))])
 
 
 def listed_values(kind: str, values: object) -> tuple[Any, ...]:
-    """Return a list of values, or refuse what is none: text would be split into letters."""
+    """Return values as a tuple; refuse anything but a list, because text would be split into letters."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"Kind {kind} must have lists of values, got {values!r}.")
-    listed = tuple(values)
-    for value in listed:
+    result = tuple(values)
+    for value in result:
         if not isinstance(value, Hashable):
-            raise InputError(f"Kind {kind} must have lists of single values, but one holds {value!r}.")
-    return listed
+            raise InputError(f"Kind {kind} must have lists of single values, but one contains {value!r}.")
+    return result
 
 
 def is_flat_list(plain: object) -> bool:
-    """Return whether this is a list of single values, as JSON holds it."""
+    """Return True for a list of single values, as decoded from JSON."""
     return type(plain) is list and not any(type(value) in (list, dict) for value in plain)
 
 
 def sorted_codes(codes: Floats, labels: Ints) -> tuple[Floats, Ints]:
-    """Return the codes sorted within groups, and where each group starts; a last one ends them."""
+    """Return the codes sorted within groups, and the start of each group, followed by the end of the last."""
     return codes[np.lexsort((codes, labels))], np.concatenate([[0], np.cumsum(group_sizes(labels))])
 
 
 def group_modes(codes: Floats, labels: Ints) -> Floats:
-    """Return the most frequent code of each group, the lowest of several; NaN where all cells are missing.
+    """Return the most frequent code of each group (ties: the lowest); NaN if all cells are missing.
 
     Examples
     --------
@@ -237,7 +236,7 @@ def group_modes(codes: Floats, labels: Ints) -> Floats:
     order = np.lexsort((codes, labels))
     ordered, starts = sorted_codes(codes, labels)
     low, high = ordered[starts[:-1]], ordered[starts[1:] - 1]
-    # Runs of equal codes within a group; the longest of each group, the first of several.
+    # Find runs of equal codes within groups; choose the longest run per group, the first of several.
     begins = np.flatnonzero(np.r_[True, (np.diff(ordered) != 0) | (np.diff(labels[order]) != 0)])
     lengths = np.diff(np.r_[begins, len(ordered)])
     group = labels[order][begins]
@@ -247,7 +246,7 @@ def group_modes(codes: Floats, labels: Ints) -> Floats:
 
 
 def group_medians(codes: Floats, labels: Ints) -> Floats:
-    """Return the median code of each group, the lower of two."""
+    """Return the median code of each group (the lower of two)."""
     ordered, starts = sorted_codes(codes, labels)
     medians: Floats = ordered[(starts[:-1] + starts[1:] - 1) // 2]
     return medians

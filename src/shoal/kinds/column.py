@@ -1,4 +1,4 @@
-"""A column as kinds see it: how it is stored, its numbers, its cells as they are recognised and compared."""
+"""A column as kinds use it: its storage, its numbers, and its cells for recognition and comparison."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ __all__ = [
     "word_of",
 ]
 
-# The types of polars and narwhals that hold no numbers and yet have an order and distances.
+# Non-numeric types of polars and narwhals that have an order and distances.
 TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "duration"}
 
-# Text that means a missing cell, whatever the format of the file.
+# Text that means a missing cell in any file format.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 
 MOST_DECIMALS = 10
-SAMPLE = 2000  # cells whose spelling is looked at
-MOST = 0.9  # the share of cells that must look alike
+SAMPLE = 2000  # cells whose spelling is examined
+MOST = 0.9  # the share of cells that must match a pattern
 
 
 def word_of(kind: Any) -> str | None:
-    """Return "date", "time" or "duration" for a type of polars or narwhals, None for any other.
+    """Return "date", "time" or "duration" for a type of polars or narwhals; None for other types.
 
     Examples
     --------
@@ -56,21 +56,21 @@ def word_of(kind: Any) -> str | None:
 
 
 class Storage(NamedTuple):
-    """How a column is stored."""
+    """The storage of a column: the type and precision of its numbers."""
 
-    type: str  # of its numbers: "float64", "float32", "int64", "uint8", …; or what else it holds
-    whole: bool  # whether all its numbers are whole, whatever their type
+    type: str  # of its numbers: "float64", "float32", "int64", "uint8", …; or a word for other content
+    whole: bool  # True if all its numbers are whole, for any type
     absent: float | None = None  # the number that means missing
-    decimals: int | None = None  # the most that a number has; None if it has all digits, or if there are no numbers
+    decimals: int | None = None  # the most decimals of a number; None for full precision or no numbers
 
     @property
     def integer(self) -> bool:
-        """Whether it stores integers."""
+        """True if the column stores integers."""
         return "int" in self.type
 
     @property
     def timed(self) -> bool:
-        """Whether it holds dates, times of day or durations, counted in whole steps."""
+        """True for dates, times of day or durations, counted in whole steps."""
         return self.type in TIMED.values()
 
 
@@ -80,7 +80,7 @@ CATEGORY = Storage("category", whole=False)
 
 @dataclass(frozen=True)
 class Column:
-    """A column as numbers; NaN where the cell is missing."""
+    """A column as numbers; NaN for missing cells."""
 
     name: Name
     values: Floats
@@ -88,7 +88,7 @@ class Column:
 
     @property
     def storage(self) -> Storage | None:
-        """How the column is stored; None if all its cells are missing."""
+        """The storage of the column; None if all its cells are missing."""
         if np.isnan(self.values).all():
             return None
         if "int" in self.type or "float" in self.type:
@@ -99,9 +99,9 @@ class Column:
 
 
 def decimals_of(values: npt.NDArray[Any]) -> int | None:
-    """Return the most decimals that a number has; None for more than ten or than are exact, or for no number.
+    """Return the most decimals of any number; None if above ten or inexact, or if there are no numbers.
 
-    Each number is judged by itself, so that the parts of a column agree with the column.
+    Each number is judged separately, so that the result for a column follows from its parts.
 
     Examples
     --------
@@ -114,27 +114,27 @@ def decimals_of(values: npt.NDArray[Any]) -> int | None:
     exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     if not len(present):
         return None
-    for numbers in (present[:SAMPLE], present):  # a few say that numbers have all digits
-        decimals, left = 0, numbers[np.rint(numbers) != numbers]
-        while len(left):
+    for numbers in (present[:SAMPLE], present):  # a sample often shows that numbers have full precision
+        decimals, remaining = 0, numbers[np.rint(numbers) != numbers]
+        while len(remaining):
             decimals += 1
             power = 10.0**decimals
-            if decimals > MOST_DECIMALS or np.abs(left).max() * power >= exact:
+            if decimals > MOST_DECIMALS or np.abs(remaining).max() * power >= exact:
                 return None
-            left = left[np.rint(left * power) / power != left]
+            remaining = remaining[np.rint(remaining * power) / power != remaining]
     return decimals
 
 
 def is_whole(values: Floats) -> bool:
-    """Say whether all numbers that are not missing are whole; a column without any is not.
+    """Return True if all non-missing numbers are whole; a column without numbers is not whole.
 
     Examples
     --------
     >>> is_whole(np.array([2.0, np.nan])), is_whole(np.array([2.5])), is_whole(np.array([np.nan]))
     (True, False, False)
     """
-    some = values[:1000]
-    if (np.rint(some) != some)[~np.isnan(some)].any():
+    sample = values[:1000]
+    if (np.rint(sample) != sample)[~np.isnan(sample)].any():
         return False
     present = values[~np.isnan(values)]
     return bool(len(present) and (np.rint(present) == present).all())
@@ -142,16 +142,16 @@ def is_whole(values: Floats) -> bool:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a column, those that are missing or blank left out."""
+    """The cells of a column without missing and blank cells."""
 
     values: pl.Series  # numbers, text, truth values, dates, times or durations
-    records: int  # with those that miss a cell
-    present: int  # cells that are there
-    text: bool  # whether they are text
+    records: int  # number of records, with those whose cell is missing
+    present: int  # number of cells that are not missing
+    text: bool  # True if the cells are text
 
     @staticmethod
     def of(column: pl.Series | Column) -> Cells:
-        """Take the cells of a column."""
+        """Return the cells of a column."""
         series = pl.Series(column.values) if isinstance(column, Column) else column
         values, kind = series.drop_nulls(), series.dtype
         if kind.is_float():
@@ -167,7 +167,7 @@ class Cells:
 
     @classmethod
     def of_columns(cls, columns: Mapping[Name, pl.Series]) -> dict[Name, Cells]:
-        """Take the cells of several columns."""
+        """Return the cells of several columns, by name."""
         return {name: cls.of(column) for name, column in columns.items()}
 
     @cached_property
@@ -177,32 +177,32 @@ class Cells:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether they are whole numbers."""
+        """True if the cells are whole numbers."""
         kind = self.values.dtype
         return kind.is_integer() or (kind.is_float() and is_whole(self.values.to_numpy()))
 
     @cached_property
     def numbers(self) -> Floats:
-        """The numbers, none if they are none."""
+        """The numbers; empty for other types."""
         numeric = self.values.dtype.is_numeric()
         return self.values.cast(pl.Float64).to_numpy() if numeric else np.empty(0)
 
     @cached_property
     def spelled(self) -> list[str]:
-        """Some of the cells, from all over the column, as text; none if they are neither text nor whole numbers."""
+        """A sample of cells from the whole column, as text; empty if they are neither text nor whole numbers."""
         if not (self.text or self.whole):
             return []
-        some = self.values.gather_every(max(1, self.present // SAMPLE))
+        sample = self.values.gather_every(max(1, self.present // SAMPLE))
         if self.text:
-            return some.str.slice(0, 200).to_list()
-        return [str(int(number)) for number in some.to_list() if np.isfinite(number)]
+            return sample.str.slice(0, 200).to_list()
+        return [str(int(number)) for number in sample.to_list() if np.isfinite(number)]
 
     def look_like(self, pattern: re.Pattern[str]) -> bool:
-        """Say whether most of the cells are spelled like that."""
+        """Return True if most of the cells match a pattern."""
         return self.first_like({"pattern": pattern}) is not None
 
     def first_like(self, patterns: Mapping[str, re.Pattern[str]]) -> str | None:
-        """Return the name of the first pattern that most of the cells are spelled like; None if there is none."""
+        """Return the name of the first pattern that most of the cells match; None if there is none."""
         spelled = self.spelled
         allowed = len(spelled) - ceil(MOST * len(spelled))
         for name, pattern in patterns.items() if spelled else ():
@@ -216,12 +216,12 @@ class Cells:
         return None
 
 
-# Text in one Unicode form: é is one character or an e with an accent, and means the same. Values are compared in the
-# composed form, NFC. Where records must look alike, one of the spellings is released.
+# Unicode forms of text: é is one character or an e with an accent, with the same meaning. Values are compared in
+# composed form (NFC). If records must look the same, one of the spellings is released.
 
 
 def composed(value: Any) -> Any:
-    r"""Return a text in NFC; any other value as it is.
+    r"""Return text in NFC; return other values unchanged.
 
     Examples
     --------
@@ -232,19 +232,19 @@ def composed(value: Any) -> Any:
 
 
 def composed_cells(cells: pl.Series) -> pl.Series:
-    """Return text and categories in NFC; ASCII, and cells of any other type, as they are."""
+    """Return text and categories in NFC; return ASCII and other types unchanged."""
     if isinstance(cells.dtype, (pl.Categorical, pl.Enum)):
-        listed = cells.unique().cast(pl.String)
-        return cells if composed_cells(listed).equals(listed) else composed_cells(cells.cast(pl.String))
+        categories = cells.unique().cast(pl.String)
+        return cells if composed_cells(categories).equals(categories) else composed_cells(cells.cast(pl.String))
     if cells.dtype != pl.String or (cells.str.len_bytes() == cells.str.len_chars()).all():
         return cells
     return cells.str.normalize("NFC")
 
 
 def one_form(values: Iterable[Any]) -> dict[Spelling, Spelling]:
-    r"""Return which texts are to be spelled otherwise, and how, so that none is spelled in several Unicode forms.
+    r"""Return the texts to respell, with their new spelling, so that no text has several Unicode forms.
 
-    Of several spellings the shortest is chosen, the first of these by the alphabet.
+    The shortest spelling is used; among several, the first in alphabetical order.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def one_form(values: Iterable[Any]) -> dict[Spelling, Spelling]:
     texts = [value for value in values if isinstance(value, str)]
     if all(map(str.isascii, texts)):
         return {}
-    chosen: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for text in sorted(texts, key=lambda text: (len(text.encode()), text)):
-        chosen.setdefault(composed(text), text)
-    return {text: chosen[composed(text)] for text in texts if chosen[composed(text)] != text}
+        spelling.setdefault(composed(text), text)
+    return {text: spelling[composed(text)] for text in texts if spelling[composed(text)] != text}

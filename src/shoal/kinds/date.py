@@ -1,4 +1,4 @@
-"""Dates, times of day and durations, by their type or written as text; the mean of a group is released."""
+"""Dates, times of day and durations, by type or written as text; the mean of a group is released."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from shoal.kinds.time_scale import Scale, Span, make_scale
 
 __all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]
 
-GLANCE = 50  # cells that show that most formats do not fit
+GLANCE = 50  # a sample of cells that rules out most formats
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
-ISO_DURATION = (  # an apostrophe keeps spreadsheets from running it
+ISO_DURATION = (  # the apostrophe keeps spreadsheets from evaluating it
     r"^'?(?<sign>-?)P(?:(?<days>\d+)D)?"
     r"(?:T(?:(?<hours>\d+)H)?(?:(?<minutes>\d+)M)?(?:(?<seconds>\d+)(?:\.(?<fraction>\d{1,9}))?S)?)?$"
 )
@@ -47,14 +47,14 @@ PATTERNS = {
 
 @dataclass(frozen=True)
 class Date(Kind):
-    """Dates, times of day or both that are written as text, as in CSV files. The mean of a group is released.
+    """Dates, times of day or both, written as text, as in CSV files. The mean of a group is released.
 
-    Columns whose type is a date, a time or a duration need no kind.
+    Columns with a date, time or duration type need no kind.
 
     Parameters
     ----------
     format
-        How cells are written, as ``datetime.strptime`` reads it; ISO 8601 if not given: ``2024-01-31``, with a time
+        The format of cells, in the notation of ``datetime.strptime``; by default ISO 8601: ``2024-01-31``, with a time
         ``2024-01-31T10:00``. Cells are released in the same format.
 
     Examples
@@ -82,7 +82,7 @@ class Date(Kind):
             back = datetime(1, 1, 1)  # noqa: DTZ001
         parts = [probe.hour, probe.minute, probe.second, probe.microsecond]
         clocks = [[*parts[:length], *[0] * (4 - length)] for length in range(5)]
-        days = (probe.date(), datetime(1900, 1, 1).date())  # noqa: DTZ001  (what strptime takes for no day)
+        days = (probe.date(), datetime(1900, 1, 1).date())  # noqa: DTZ001  (strptime's date for a time without a day)
         clock = [back.hour, back.minute, back.second, back.microsecond]
         if back.date() not in days or clock not in clocks or (back.date() == days[1] and clock == clocks[0]):
             raise InputError(
@@ -93,24 +93,24 @@ class Date(Kind):
 
     @classmethod
     def recognise(cls, cells: Cells) -> str | None:
-        """Return "date", "time" or "duration", by the type or the spelling of the cells."""
+        """Return "date", "time" or "duration", from the type or the spelling of the cells."""
         return word_of(cells.values.dtype) or cells.first_like(PATTERNS)
 
     @classmethod
     def from_plain(cls, plain: Any) -> Date | None:
-        """Return the kind that "date", "date FORMAT" or the class itself names."""
+        """Return the kind from "date", "date FORMAT" or the class itself."""
         if isinstance(plain, type):
             return cls() if issubclass(plain, cls) else None
         word, _, format_ = str(plain).partition(" ")
         return cls(format_ or None) if isinstance(plain, str) and word == "date" else None
 
     def plain(self) -> str:
-        """Return "date", with the format."""
+        """Return "date", followed by the format if it is set."""
         return f"date {self.format}" if self.format else "date"
 
     @classmethod
     def from_option(cls, text: str) -> Date:
-        """Return the kind of a format; of ISO 8601 without one."""
+        """Return the kind for a format; for empty text, the kind of ISO 8601."""
         return cls(text or None)
 
     def to_option(self, name: Name, file: str | None = None) -> str:
@@ -118,22 +118,22 @@ class Date(Kind):
         return f"{name}={self.format}" if self.format else str(name)
 
     def scale(self, name: Name, spans: Sequence[Span]) -> Scale:
-        """Return how the moments of all parts are counted."""
+        """Return the scale for the dates or times of all parts."""
         return make_scale(name, spans)
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return the moments of a part, counted by the scale of all parts, or by one of its own."""
+        """Return the dates or times of a part as numbers, on the common scale of all parts or on its own."""
         moments, span = cells[name]
         scale = scale or self.scale(name, [span])
         return Column(name, scale.numbers(moments), scale.word), []
 
     def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
-        """Return released moments, counted by the scale."""
+        """Return released dates or times as numbers on the scale."""
         return self.read(name, cells, 0, scale)[0].values
 
 
 def read_dates(name: Name, text: pl.Series, kind: Date, first: int = 0) -> tuple[pl.Series, frozenset[str]]:
-    """Return the dates or times that text says, and the formats in which it is written; refuse any other cell.
+    """Return the dates or times in text, and their formats; refuse any other cell.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def read_dates(name: Name, text: pl.Series, kind: Date, first: int = 0) -> tuple
 
 
 def _read_cell(kind: Date, cell: str) -> datetime | None:
-    """Return what a cell says, None if it is not written as the kind says."""
+    """Return the date or time of a cell; None if it does not match the kind's format."""
     try:
         if kind.format:
             return datetime.strptime(cell, kind.format)  # noqa: DTZ007  (cells say no time zone)
@@ -166,7 +166,7 @@ def _read_cell(kind: Date, cell: str) -> datetime | None:
 
 
 def _iso_format(cell: str) -> str:
-    """Return how a date of ISO 8601 is written."""
+    """Return the format of an ISO 8601 date."""
     sign, seconds, fraction, zone = ISO.fullmatch(cell).groups()  # type: ignore[union-attr]
     if sign is None:
         return "%Y-%m-%d"
@@ -175,28 +175,28 @@ def _iso_format(cell: str) -> str:
 
 
 def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
-    """Say which is the first cell that is not written as the kind says, and how it can be read."""
+    """Return a refusal that names the first cell not matching the kind's format, and a remedy."""
     record = next(i for i, cell in enumerate(text) if cell is not None and _read_cell(kind, cell) is None)
     rule = f"the format {kind.format!r}" if kind.format else "ISO 8601, such as 2024-01-31 or 2024-01-31T10:00"
-    other = find_format(text)
+    fitting_format = find_format(text)
     way_out = "Correct the cell, make it missing, or set a format that fits all cells"
-    if other is not None:
-        way_out = f"Set their format with {date_setting(name, other)}"
+    if fitting_format is not None:
+        way_out = f"Set their format with {date_setting(name, fitting_format)}"
     return InputError(
-        f"Column {name!r} must hold dates or times in {rule}, but record {first + record + 1} holds {text[record]!r}. "
-        f"{way_out}."
+        f"Column {name!r} must contain dates or times in {rule}, but record {first + record + 1} contains "
+        f"{text[record]!r}. {way_out}."
     )
 
 
 def date_setting(name: Name, format_: str) -> str:
-    """Refer, in a message, to the setting that makes a column one of dates."""
+    """Return a reference to the setting that gives a column the kind Date, for a message."""
     return setting("kinds", {name: f"Date({repr(format_) if format_ else ''})"})
 
 
 def find_format(text: pl.Series) -> str | None:
-    """Return the format in which all cells are written, empty for ISO 8601; None if there is none.
+    """Return the format of all cells, empty for ISO 8601; None if no format fits.
 
-    Where days and months cannot be told apart, the day is taken to be first.
+    If days and months cannot be distinguished, the day is assumed to come first.
 
     Examples
     --------
@@ -207,37 +207,37 @@ def find_format(text: pl.Series) -> str | None:
     """
     cells = text.drop_nulls().str.strip_chars().unique()
     clocks = [clock + zone for clock in CLOCKS for zone in ("", "Z")]
-    both = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
-    tried = (Date(format_) for format_ in (None, *DAYS, *CLOCKS, *both)) if len(cells) else ()
+    date_times = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
+    tried = (Date(format_) for format_ in (None, *DAYS, *CLOCKS, *date_times)) if len(cells) else ()
     glance = cells.head(GLANCE)
     return next((kind.format or "" for kind in tried if fits(kind, glance) and fits(kind, cells)), None)
 
 
 def fits(kind: Date, text: pl.Series) -> bool:
-    """Say whether all cells are written as a kind says."""
+    """Return True if all cells match a kind's format."""
     return all(_read_cell(kind, cell) is not None for cell in text.drop_nulls().str.strip_chars().unique().to_list())
 
 
 def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
-    """Refuse text that looks like dates, times or durations and is not called so: it is no category."""
+    """Refuse text that looks like dates, times or durations without a kind, because these are not categories."""
     cells = Cells.of(text)
     kind = Date.recognise(cells)
     if kind is None or not cells.present:
         return
     format_ = find_format(cells.values)
-    way_out = "Turn them into numbers first"
+    way_out = "Convert them to numbers first"
     if kind != "duration":
         way_out = f"Set their format with {date_setting(name, format_ or '')}"
         way_out += "" if format_ is not None else ", or a format that fits all cells"
     record = int(text.is_not_null().arg_max() or 0)
     raise InputError(
-        f"Column {name!r} looks like {kind}s, which are no categories: record {first + record + 1} holds "
+        f"Column {name!r} looks like {kind}s, which are not categories: record {first + record + 1} contains "
         f"{text[record]!r}. {way_out}, or leave the column out."
     )
 
 
 def in_order(text: pl.Series) -> pl.Series:
-    """Return durations that are written in ISO 8601 as nanoseconds; other text, of dates say, has their order already.
+    """Return ISO 8601 durations as nanoseconds; return other text, such as dates, unchanged because it sorts correctly.
 
     Examples
     --------

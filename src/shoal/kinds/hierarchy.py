@@ -1,4 +1,4 @@
-"""Hierarchies: values in a tree; the nearest common ancestor of a group is released, or its most frequent value."""
+"""Hierarchies: values in a tree; the nearest common ancestor or the most frequent value of a group is released."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ LENGTHS = re.compile(r"\d+(,\d+)*")
 class HierarchyCoding(CategoryCoding):
     """The values of a hierarchy, followed by its inner nodes if ancestors are released."""
 
-    ancestors: Ints  # (values, depth): the code of each value's ancestor on each level, itself first
-    by_mode: bool = False  # whether the most frequent value is released
+    ancestors: Ints  # (values, depth): the code of each value's ancestor on each level, starting with the value itself
+    by_mode: bool = False  # True if the most frequent value is released
     word: ClassVar[str] = "hierarchy"
     ordered: ClassVar[bool] = False
 
@@ -50,7 +50,7 @@ class HierarchyCoding(CategoryCoding):
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """What codes read in a release: all of them text where some are."""
+        """The released labels by code: all text if some are text."""
         return as_labels(self.names[: len(self.ancestors)] if self.by_mode else self.names)
 
     @property
@@ -71,8 +71,8 @@ class Hierarchy(Category):
     ----------
     ways
         The ancestors of each value, from the nearest to the root; or the path of a CSV file without a header that has
-        one line per value, from the value to the root; or, of codes such as ZIP, ICD or NACE, how many first signs name
-        a wider class, from the longest to the shortest.
+        one line per value, from the value to the root; or, for codes such as ZIP, ICD or NACE, the lengths of the
+        prefixes that define wider classes, from the longest to the shortest.
     release
         ``"ancestor"`` releases the nearest common ancestor of a group, ``"mode"`` its most frequent value.
 
@@ -82,7 +82,8 @@ class Hierarchy(Category):
     >>> towns.depth
     3
 
-    The first three signs of a diagnosis name a disease, the first sign a chapter; all chapters meet in ``*``.
+    The first three characters of a diagnosis identify a disease, the first character a chapter; the root of all
+    chapters is ``*``.
 
     >>> Hierarchy([3, 1]).joined_name("icd", ["I10", "I10.9"]), Hierarchy([3, 1]).joined_name("icd", ["I10", "J45"])
     ('I10', '*')
@@ -110,29 +111,32 @@ class Hierarchy(Category):
         depths = {len(above) for above in ways.values()}
         if len(depths) != 1 or depths == {0}:
             raise InputError(
-                "Kind Hierarchy must give every value the same number of ancestors, at least one; got "
-                f"{', '.join(map(str, sorted(depths))) or 'none'}. Repeat a value on the way up where a level has none."
+                "Kind Hierarchy must have the same number of ancestors for every value, at least one; got "
+                f"{', '.join(map(str, sorted(depths))) or 'none'}. Repeat a value to fill a missing level."
             )
         if len({above[-1] for above in ways.values()}) != 1:
-            raise InputError("Kind Hierarchy must end in one root for all values. Add a last level such as 'all'.")
+            raise InputError("Kind Hierarchy must have one root above all values. Add a last level such as 'all'.")
         parents: dict[tuple[int, Any], Any] = {}
         for value, above in paths:
             for level, (low, high) in enumerate(zip((value, *above), above, strict=False)):
                 if parents.setdefault((level, low), high) != high:
-                    raise InputError(f"Kind Hierarchy has {low!r} below {parents[level, low]!r} and below {high!r}.")
+                    raise InputError(
+                        f"Kind Hierarchy has {low!r} below both {parents[level, low]!r} and {high!r}. Use one parent "
+                        "per value."
+                    )
         object.__setattr__(self, "ways", ways)
         object.__setattr__(self, "depth", depths.pop() + 1)
 
     @classmethod
     def from_plain(cls, plain: Any) -> Hierarchy | None:
-        """Return the kind of a mapping of ways, alone or with what is released."""
+        """Return the kind from a mapping of ways, alone or with `release`."""
         if not isinstance(plain, Mapping):
             return None
         return cls(plain["ways"], plain["release"]) if set(plain) == {"ways", "release"} else cls(plain)
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return whether these are ways and what is released."""
+        """Return True for a dictionary of ways and `release`."""
         if type(plain) is not dict or set(plain) != {"ways", "release"} or type(plain["release"]) is not str:
             return False
         ways = plain["ways"]
@@ -141,37 +145,37 @@ class Hierarchy(Category):
         return type(ways) is dict and bool(ways) and all(map(is_flat_list, ways.values()))
 
     def plain(self) -> dict[str, Any]:
-        """Return the ways and what is released."""
+        """Return the ways and `release`."""
         ways: Any = self.ways
         ways = {value: list(above) for value, above in ways.items()} if isinstance(ways, Mapping) else list(ways)
         return {"ways": ways, "release": self.release}
 
     @classmethod
     def from_option(cls, text: str) -> Hierarchy:
-        """Return the kind of a file, or of numbers of signs."""
+        """Return the kind from the path of a file, or from prefix lengths."""
         return cls([int(length) for length in text.split(",")] if LENGTHS.fullmatch(text) else text)
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return COLUMN=FILE if there is a file, or COLUMN=LENGTHS: no command can hold the tree itself."""
+        """Return COLUMN=FILE if there is a file, or COLUMN=LENGTHS; None for a tree, which fits no option."""
         ways: Any = self.ways
         if not isinstance(ways, Mapping):
             return f"{name}={','.join(map(str, ways))}"
         return None if file is None else f"{name}={file}"
 
     def _ways_of(self, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
-        """Return the way of each value that the tree has, by its text."""
+        """Return the ancestors of each value in the tree, by the value's text."""
         ways: Any = self.ways  # a path until the kind is made
         if isinstance(ways, Mapping):
             return {str(value): above for value, above in ways.items()}
         return _ways_of_prefixes([composed(value) for value in values], ways)
 
     def in_order(self, name: Name, values: Sequence[Any]) -> list[Any]:
-        """Return values in the order of the tree; refuse a value that it does not have."""
+        """Return values in the order of the tree; refuse a value that is not in the tree."""
         ways: Any = self.ways
         return order_by(name, self.word, ways, values) if isinstance(ways, Mapping) else sorted(values, key=str)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
-        """Lay out the values that occur, with the number of their records: one nominal column per level."""
+        """Return the coding of the values that occur: one nominal column per level."""
         check_number_of_values(name, values)
         if not values:
             return HierarchyCoding((), np.empty((0, 1)), np.empty((0, self.depth), dtype=np.int64), by_mode=True)
@@ -186,9 +190,9 @@ class Hierarchy(Category):
         )
 
     def _nodes(self, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
-        """Return the codes of the ancestors of each value, itself first, and what values and inner nodes are called."""
+        """Return the codes of each value and its ancestors by level, and the names of values and inner nodes."""
         ways = self._ways_of(values)
-        spelled = {composed(value): value for value in values}  # an ancestor may be called as a value is
+        spelled = {composed(value): value for value in values}  # an ancestor may have the same name as a value
         levels = [
             [spelled.get(node, node) for node in nodes]
             for nodes in zip(*((composed(value), *ways[composed(str(value))]) for value in values), strict=True)
@@ -197,42 +201,42 @@ class Hierarchy(Category):
         for level in range(1, self.depth):
             for node in levels[level]:
                 nodes.setdefault((level, node), len(nodes))
-        codes = [[nodes[level, node] for level, node in enumerate(way)] for way in zip(*levels, strict=True)]
+        codes = [[nodes[level, node] for level, node in enumerate(path)] for path in zip(*levels, strict=True)]
         return np.array(codes), [node for _, node in nodes]
 
     def joined_name(self, name: Name, values: Sequence[object]) -> object:
-        """Return the nearest common ancestor of values of a stratum."""
+        """Return the nearest common ancestor of joined stratum values."""
         if None in values:
             return super().joined_name(name, values)
-        self.in_order(name, values)  # refuses what it does not name
+        self.in_order(name, values)  # refuses unknown values
         ways = self._ways_of(values)
         levels = zip(*((composed(value), *ways[composed(str(value))]) for value in values), strict=True)
         return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
 
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
-        """Return whether a name is that of an ancestor of all values."""
-        above = {value: {value, *map(str, way)} for value, way in self._ways_of(values).items()}
+        """Return True if a name is that of a common ancestor of the values."""
+        above = {value: {value, *map(str, path)} for value, path in self._ways_of(values).items()}
         return all(joined in above.get(value, {value}) for value in values)
 
 
 def _read_lengths(lengths: object) -> tuple[int, ...]:
-    """Return how many first signs name a class; refuse what is not a falling list of lengths."""
-    listed = listed_values("Hierarchy", lengths)
-    falling = all(type(length) is int and length > 0 for length in listed) and list(listed) == sorted(
-        set(listed), reverse=True
+    """Return the prefix lengths that define classes; refuse anything but a falling list of lengths."""
+    prefix_lengths = listed_values("Hierarchy", lengths)
+    falling = all(type(length) is int and length > 0 for length in prefix_lengths) and list(prefix_lengths) == sorted(
+        set(prefix_lengths), reverse=True
     )
-    if not listed or not falling:
+    if not prefix_lengths or not falling:
         raise InputError(
-            f"Kind Hierarchy must list numbers of first signs from the longest to the shortest, such as [3, 1]; got "
-            f"{list(listed)!r}."
+            "Kind Hierarchy must list prefix lengths from the longest to the shortest, such as [3, 1]; got "
+            f"{list(prefix_lengths)!r}."
         )
-    return listed
+    return prefix_lengths
 
 
 def _ways_of_prefixes(values: Sequence[Any], lengths: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    """Return the classes of codes by their first signs, and the root; a code that is shorter is its own class.
+    """Return the classes of codes by prefix, and the root; a code shorter than a prefix is its own class.
 
-    Numbers of fewer digits have lost zeros at the front.
+    Numbers with fewer digits are padded, because they have lost leading zeros.
 
     Examples
     --------
@@ -256,7 +260,7 @@ def _read_ways(path: Path) -> dict[str, list[str]]:
 
 
 def common_ancestors(codes: Floats, labels: Ints, ancestors: Ints) -> Floats:
-    """Return the nearest node above all values of each group; NaN where all cells are missing."""
+    """Return the nearest common ancestor of the values of each group; NaN if all cells are missing."""
     ordered, starts = sorted_codes(codes, labels)
     missing = np.isnan(ordered[starts[:-1]])
     codes = np.where(np.isnan(ordered), 0, ordered).astype(np.int64)
@@ -269,7 +273,7 @@ def common_ancestors(codes: Floats, labels: Ints, ancestors: Ints) -> Floats:
 
 
 def _belonging(ancestors: Ints, level: int, nodes: int) -> Floats:
-    """Return which node of a level each of the first nodes belongs to; a node above the level belongs to none."""
+    """Return an indicator matrix from nodes to the nodes of a level; rows of nodes above the level are 0."""
     codes = np.unique(ancestors[:, level])
     belongs = np.zeros((nodes, len(codes)))
     belongs[np.arange(len(ancestors)), np.searchsorted(codes, ancestors[:, level])] = 1.0

@@ -1,10 +1,10 @@
-"""A kind of column, the coding of its values, and where records lie when they are compared. Every kind is a file.
+"""A kind of column, the coding of its values, and the coordinates of records. Every kind is a file.
 
 A column of numbers is one standardised coordinate. A nominal column is one coordinate per value, scaled so that the
-column has unit variance: two unequal values are at squared distance 2/Gini, and the sum of squares of a group of s
+column has unit variance: two different values have the squared distance 2/Gini, and the sum of squares of a group of s
 records with value counts h is (s − Σh²/s)/Gini. An ordinal column is its standardised mid-ranks. A hierarchy is one
-nominal column per level. So all methods for numbers work on categories (the embedding of Domingo-Ferrer and Torra 2005
-made Euclidean).
+nominal column per level. So all methods for numbers also work for categories (the embedding of Domingo-Ferrer and Torra
+2005 made Euclidean).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = ["PLAIN", "Coding", "Embedding", "Kind", "sorted_cells"]
 
 @dataclass(frozen=True)
 class Coding:
-    """How the numbers of a column become coordinates, and what represents a group; here, of a column of numbers."""
+    """The coding of a column: coordinates and representatives of groups. The base class is for numbers."""
 
     word: ClassVar[str] = "number"
-    numeric: ClassVar[bool] = True  # whether its numbers are values, not codes of values
-    standardised: ClassVar[bool] = True  # whether its one coordinate is the standardised number
+    numeric: ClassVar[bool] = True  # True if its numbers are values, False if they are codes
+    standardised: ClassVar[bool] = True  # True if its only coordinate is the standardised number
     ordered: ClassVar[bool] = True
 
     @property
     def release(self) -> str:
-        """What represents a group, as `shoal.masking.group` names it."""
+        """The name of the group's representative in `shoal.masking.group`."""
         return "mean"
 
     @property
@@ -49,45 +49,45 @@ class Coding:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The values by code; none of numbers."""
+        """The values by code; empty for numbers."""
         return ()
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """What codes read in a release; None if the numbers are no codes."""
+        """The released labels by code; None if the numbers are not codes."""
         return None
 
     @property
     def distinct(self) -> bool:
-        """Whether the text of a released cell tells which value it is."""
+        """True if the text of a released cell identifies its value."""
         return True
 
     def limits(self, ends: Floats) -> Floats:
-        """Return the least and the greatest number, from those of all parts."""
+        """Return the smallest and the largest number, given those of all parts."""
         return ends
 
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
-        """Return the coordinates of column j of the records X; Z are the same records standardised."""
+        """Return the coordinates of column j of the records X; Z contains the same records, standardised."""
         return Z[:, [j]]
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
-        """Return the number of each group in column j; `means` are the aggregates of numbers."""
+        """Return the representative of each group in column j as a number; `means` are the aggregates of numbers."""
         return means
 
     def continuous(self, x: Floats) -> Floats:
-        """Return numbers whose means and differences mean something, if those of the table may not."""
+        """Return numbers with meaningful means and differences, if those of the table lack them."""
         return x
 
     def measure(self, X: Floats, released: Floats) -> Ints:
-        """Return counts of what masking changed, in a unit of the kind; those of all records are their sum."""
+        """Return counts of changes by masking, in the kind's own bins; the counts of parts add up."""
         return np.empty(0, dtype=np.int64)
 
     def note(self, names: Sequence[Name], counts: Ints) -> str | None:
-        """Return what such counts show, for the summary; None if there is nothing to report."""
+        """Return a note on such counts for the summary; None if there is nothing to report."""
         return None
 
     def ranks(self, x: Floats) -> Floats:
-        """Return numbers whose order and distances are those of the values; codes if they have no order."""
+        """Return numbers with the order and distances of the values; codes for values without an order."""
         return x
 
     def codes(self, name: Name, cells: pl.Series) -> Floats:
@@ -95,16 +95,16 @@ class Coding:
         raise NotImplementedError
 
     def variables(self, X: Floats, j: int, Z: Floats) -> Floats:
-        """Return what a group's cost is summed over: coordinates, or codes if the values have no order."""
+        """Return the columns over which a group's cost is summed: coordinates, or codes for values without an order."""
         return self.place(X, j, Z)
 
     def squares(self) -> Floats:
-        """Return the squared distances of the values, by code."""
+        """Return the squared distances between values, by code."""
         raise NotImplementedError
 
     @property
     def lineage(self) -> Ints:
-        """The codes of each value, its parent, …, the root, where ancestors are released; else of the value alone."""
+        """The codes of each value and, if ancestors are released, of its ancestors up to the root."""
         raise NotImplementedError
 
 
@@ -112,161 +112,162 @@ PLAIN = Coding()
 
 
 class Kind:
-    """What a column holds, and all that depends on it. The methods here are those of a column of numbers.
+    """The kind of a column: its reading, comparison, aggregation and writing. The base class implements numbers.
 
-    A table with the column is read in parts. `read` returns the numbers of a part and what they stand for, `observe`
-    sums up the records of it that are released, `fit` turns the sums of all parts into the `Coding` of the column.
-    A kind never sees a table: `Table.cells_of` hands it numbers, categories or moments with their span, by column.
+    A table with the column is read in parts. `read` returns the numbers of a part and the values that they code,
+    `observe` summarises the released records of the part, `fit` combines the summaries of all parts into the `Coding`
+    of the column.
+    A kind never sees a table: `Table.cells_of` passes it numbers, categories or times with their span, by column.
     """
 
-    word: str = "number"  # its name in a summary, a manifest and `shoal.kinds.kind_registry`
-    holds: ClassVar[str] = "numbers"  # for messages
-    represented_by: ClassVar[str] = ""  # what is released for a group; empty for the aggregate that was chosen
-    numeric: ClassVar[bool] = True  # whether the cells are stored, counted and read back as numbers
-    additive: ClassVar[bool] = False  # whether they can be summed: sums, zeros, totals, dominance
-    ordered: ClassVar[bool] = True  # whether the values have an order
-    scaled: ClassVar[bool] = False  # whether it counts moments, by a scale that all parts share
-    joins: ClassVar[bool] = False  # whether it names strata that are joined
-    released_cells: ClassVar[bool] = False  # whether a group is represented by a cell of the table
+    word: str = "number"  # its name in summaries, manifests and `shoal.kinds.kind_registry`
+    holds: ClassVar[str] = "numbers"  # the content of cells, for messages
+    represented_by: ClassVar[str] = ""  # the representative of a group; empty for the requested aggregate
+    numeric: ClassVar[bool] = True  # True if cells are stored, computed and read back as numbers
+    additive: ClassVar[bool] = False  # True if values can be summed: sums, zeros, totals, dominance
+    ordered: ClassVar[bool] = True  # True if the values have an order
+    scaled: ClassVar[bool] = False  # True if cells are counted on a scale common to all parts
+    joins: ClassVar[bool] = False  # True if the kind names joined strata
+    released_cells: ClassVar[bool] = False  # True if the representative of a group is a cell of the table
 
     @property
     def columns(self) -> tuple[Name, ...]:
-        """All columns of a value, if it has several."""
+        """The columns of a value that has several columns; empty otherwise."""
         return ()
 
     # Recognising and naming
 
     @classmethod
     def recognise(cls, cells: Cells) -> str | None:
-        """Return what `shoal.inspect` calls such cells; None if they are not of this kind."""
+        """Return the name that `shoal.inspect` gives to such cells; None if they are not of this kind."""
         return None
 
     @classmethod
     def recognise_together(cls, cells: Mapping[Name, Cells]) -> dict[Name, Kind]:
-        """Return the kinds of those of some columns that are one value together."""
+        """Return the kinds of columns that together form one value."""
         return {}
 
     @classmethod
     def from_plain(cls, plain: Any) -> Kind | None:
-        """Return a kind from what `plain` returns, or from a short form of it; None if that is another kind."""
+        """Return a kind from the result of `plain`, or from a short form of it; None if that is another kind."""
         return None
 
     def plain(self) -> Any:
-        """Return the kind as values that JSON can hold."""
+        """Return the kind as JSON-compatible values."""
         return self.word
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return whether a value has the form that `plain` returns, before it is read: it must not be a path."""
+        """Return True if a value has the form of `plain`, before it is read: it must not be a path."""
         return type(plain) is str
 
     @classmethod
     def option_key(cls, name: str) -> Any:
-        """Return the key of `kinds` from what precedes = on the command line."""
+        """Return the key of `kinds` from the text before = on the command line."""
         return name
 
     @classmethod
     def from_option(cls, text: str) -> Kind:
-        """Return a kind from what follows COLUMN= on the command line."""
+        """Return a kind from the text after COLUMN= on the command line."""
         return cls()
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return the option value that `from_option` reads, with the column; None if no command can hold the kind."""
+        """Return the option value for `from_option`, with the column; None if the kind does not fit into an option."""
         return str(name)
 
     def assigned(self, key: Any) -> Mapping[Name, Kind]:
-        """Return the kind of each column, from one entry of the parameter `kinds`."""
+        """Return the kind of each column from one entry of the parameter `kinds`."""
         return {key: self}
 
     # Reading
 
     def scale(self, name: Name, spans: Sequence[Span]) -> Scale:
-        """Return how the cells of all parts are counted, if the kind is `scaled`."""
+        """Return the scale for the cells of all parts, if the kind is `scaled`."""
         raise NotImplementedError
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return a column of a part, after the `first` records, as numbers, and the values if these are codes."""
+        """Return a column of a part, after the `first` records, as numbers; also the values if these are codes."""
         return cells[name], []
 
     def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
-        """Return a released column as the numbers of a coding."""
+        """Return a released column as numbers of a coding."""
         values: Floats = cells[name].values
         return values
 
     def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column as they are compared, and whether they have an order."""
+        """Return the cells of a sensitive column in a comparable form, and True if they have an order."""
         return sorted_cells(name, cells), True
 
     # All parts together
 
     def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> Any:
-        """Return what `fit` needs to know of the released records of a part; X has the columns `names`."""
+        """Return a summary of the released records of a part for `fit`; X has the columns `names`."""
         return ()
 
     def values_of(self, observed: Any) -> Sequence[Any]:
-        """Return the values by code, from what was observed."""
+        """Return the values by code, from the result of `observe`."""
         return ()
 
     def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
-        """Return the coding of the column, and the code of each value of each part, if the numbers are codes."""
+        """Return the coding of the column, and the codes of each part's values if the numbers are codes."""
         return PLAIN, [None] * len(parts)
 
     def ranking(self, name: Name, cells: pl.Series) -> list[int] | None:
-        """Return the places of sorted cells in the order of the values, a missing one first; None if it is theirs."""
+        """Return the positions of sorted cells in the order of the values, missing first; None if the orders agree."""
         return None
 
     # Strata
 
     def joined_name(self, name: Name, values: Sequence[object]) -> object:
-        """Return the name of several values of a stratum that are joined."""
+        """Return the name of joined stratum values."""
         return " or ".join("missing" if value is None else str(value) for value in values)
 
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
-        """Return whether a name is that of joined values."""
+        """Return True if a name is that of the joined values."""
         return set(joined.split(" or ")) == {part for value in values for part in value.split(" or ")}
 
 
 def sorted_cells(name: Name, cells: pl.Series) -> pl.Series:
-    """Return the cells of a sensitive column of an ordered type, such that equal values are equal cells."""
+    """Return the cells of an ordered sensitive column such that equal values have equal cells."""
     if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
         cells = cells.cast(pl.Datetime("us"))
     if cells.dtype.is_temporal():
         return cells.to_physical()
     if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
         raise InputError(
-            f"Column {name!r} is confidential and must hold numbers, text, Booleans or dates, but its type is "
-            f"{cells.dtype}. Turn it into one of them first."
+            f"Column {name!r} is confidential and must contain numbers, text, Booleans or dates, but its type is "
+            f"{cells.dtype}. Convert it to one of them first."
         )
-    # One zero, and one way to be missing.
+    # Use one zero and one missing value.
     return cells.cast(pl.Float64).fill_nan(None) + 0.0 if not cells.dtype.is_integer() else cells
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """Where records lie: the coding of each column, and how much each counts."""
+    """The coordinates of records: the coding and the importance of each column."""
 
     codings: tuple[Coding, ...]
-    importance: tuple[float, ...] | None = None  # of each column, 0 if it does not decide who is alike
-    gone: tuple[int, ...] = ()  # columns that all records miss now
+    importance: tuple[float, ...] | None = None  # of each column; 0 if it is not used for grouping
+    gone: tuple[int, ...] = ()  # columns that are now missing in all records
 
     @classmethod
     def of_numbers(cls, columns: int) -> Embedding:
-        """Return that of a table of numbers."""
+        """Return the embedding of a table of numbers."""
         return cls((PLAIN,) * columns)
 
     @cached_property
     def numbers(self) -> Ints:
-        """The columns of numbers."""
+        """The indices of the numeric columns."""
         return np.array([j for j, coding in enumerate(self.codings) if coding.numeric], dtype=np.int64)
 
     @cached_property
     def without_order(self) -> list[bool]:
-        """Of each column, whether its values have no order."""
+        """For each column, True if its values have no order."""
         return [not coding.ordered for coding in self.codings]
 
     @cached_property
     def plain(self) -> bool:
-        """Whether the coordinates are the standardised columns."""
+        """True if the coordinates are the standardised columns."""
         return all(coding.standardised for coding in self.codings)
 
     @cached_property
@@ -275,44 +276,44 @@ class Embedding:
         return np.concatenate([[0], np.cumsum([coding.width for coding in self.codings])[:-1]]).astype(np.int64)
 
     def apply(self, X: Floats, scale: Scaling) -> Floats:
-        """Return the coordinates of records; those of a missing cell are missing."""
+        """Return the coordinates of records; missing cells have missing coordinates."""
         Z = scale.apply(X)
         if self.plain:
             return Z
         return np.ascontiguousarray(np.hstack([coding.place(X, j, Z) for j, coding in enumerate(self.codings)]))
 
     def continuous(self, X: Floats) -> Floats:
-        """Return numbers whose means and differences mean something in every column."""
+        """Return numbers with meaningful means and differences in every column."""
         if self.plain:
             return X
         return np.column_stack([coding.continuous(X[:, j]) for j, coding in enumerate(self.codings)])
 
     def place(self, X: Floats, scale: Scaling) -> Floats:
-        """Return the coordinates by which records of these values are grouped."""
+        """Return the coordinates for grouping records with these values."""
         return self.compared(self.apply(X, scale))
 
     def compared(self, Z: Floats) -> Floats:
-        """Return the coordinates by which records are grouped."""
+        """Return the coordinates for grouping: with each column scaled by its importance."""
         if self.importance is None:
             return Z
         factors = np.sqrt(np.repeat(self.importance, np.diff(np.append(self.starts, Z.shape[1]))))
         return np.ascontiguousarray(Z[:, factors > 0] * factors[factors > 0])
 
     def lost(self, values: Floats, scale: Scaling) -> Floats:
-        """Return, of each column, the squared deviation from the mean of values that were made missing."""
+        """Return, per column, the squared deviations from the mean of values that were made missing."""
         squares = self.by_column(np.nansum(np.square(self.apply(values, scale)), axis=0))
         for j in self.gone:
-            # No mean is left to deviate from; a standardised column has as large a sum of squares as it has values.
+            # No mean remains to deviate from; the sum of squares of a standardised column equals its number of values.
             squares[j] = np.count_nonzero(~np.isnan(values[:, j]))
         return squares
 
     def lost_cell(self, values: Floats, scale: Scaling) -> Floats:
-        """Return, of each column and of all, the largest squared deviation of one value that was made missing."""
+        """Return, per column and overall, the largest squared deviation of one value that was made missing."""
         squares = np.nan_to_num(np.square(self.apply(values, scale)))
         largest = np.add.reduceat(squares, self.starts, axis=1).max(axis=0, initial=0.0)
         largest[list(self.gone)] = 1.0
         return np.append(largest, largest.max())
 
     def by_column(self, sums: Floats) -> Floats:
-        """Add up what is known of coordinates, in one or several rows, by column."""
+        """Add up figures of coordinates, in one or several rows, by column."""
         return sums if self.plain else np.add.reduceat(sums, self.starts, axis=-1)

@@ -1,6 +1,6 @@
-"""The registry of kinds: the one list that the library, the command line, the page and the docs read.
+"""Registry of kinds: one list for the library, the command line, the page and the docs.
 
-Modules are imported on first use, so that looking at the list costs nothing. A new kind is a file and an entry here.
+Modules are imported on first use, so that listing kinds costs nothing. A new kind is a file and an entry here.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KindEntry:
-    """A kind as a list shows it."""
+    """A kind's entry in the registry."""
 
     place: str  # its module and class
-    flag: str = ""  # its option on the command line; none for a kind that is not named
+    flag: str = ""  # its command-line option; empty for a kind without one
     metavar: str = ""
     help: str = ""
-    label: str = ""  # on the page
-    suits: tuple[str, ...] = ()  # the kinds of cells, as `shoal.inspect` recognises them, for which the page offers it
-    dialog: str = ""  # of the page: "levels", "hierarchy", "format" or "pair"; empty for none
-    example: str = ""  # in Python
-    recognised: bool = True  # whether the cells of a column alone may show that it is of this kind
+    label: str = ""  # label on the page
+    suits: tuple[str, ...] = ()  # kinds of cells, as recognised by `shoal.inspect`, for which the page offers it
+    dialog: str = ""  # dialog on the page: "levels", "hierarchy", "format" or "pair"; empty for none
+    example: str = ""  # example in Python
+    recognised: bool = True  # True if the cells of a column alone may reveal the kind
 
     def load(self) -> type[Kind]:
-        """Return the class."""
+        """Return the kind's class."""
         module, _, name = self.place.partition(":")
         kind: type[Kind] = getattr(import_module(module), name)
         return kind
 
 
-# What `kind_of_cells` returns.
+# The possible results of `kind_of_cells`.
 CATEGORIES = ("nominal", "ordinal", "boolean")
 NUMBERS = ("float", "integer")
 TIMES = ("date", "time", "duration")
 
-# Cells and plain values are tried from the last to the first: text is nominal only if it is no date.
+# Cells and plain values are tried from last to first: text is nominal only if it is not a date.
 KINDS: dict[str, KindEntry] = {
     "number": KindEntry("shoal.kinds.number:Number", label="number", suits=NUMBERS),
     "nominal": KindEntry(
         "shoal.kinds.nominal:Nominal",
         "--nominal",
         "COLUMN",
-        "Column of categories without an order, or of codes; repeat.",
+        "Column of unordered categories or codes; repeatable.",
         "category",
         (*NUMBERS, *CATEGORIES, *TIMES),
         example="shoal.Nominal()",
@@ -75,7 +75,7 @@ KINDS: dict[str, KindEntry] = {
         "shoal.kinds.ordinal:Ordinal",
         "--ordinal",
         "COLUMN=LOW,…,HIGH",
-        "Column of categories and their order; repeat.",
+        "Column of ordered categories, with their order; repeatable.",
         "ordered category",
         (*NUMBERS, *CATEGORIES),
         "levels",
@@ -86,8 +86,8 @@ KINDS: dict[str, KindEntry] = {
         "shoal.kinds.hierarchy:Hierarchy",
         "--hierarchy",
         "COLUMN=FILE",
-        "Column and the CSV file with one line per value, to the root; or, of codes such as ZIP, the numbers of first "
-        "signs that name wider classes (zip=3,1); repeat.",
+        "Column and a CSV file with one line per value, up to the root; or, for codes such as ZIP, the prefix lengths "
+        "that define wider classes (zip=3,1); repeatable.",
         "hierarchy",
         (*NUMBERS, *CATEGORIES),
         "hierarchy",
@@ -98,7 +98,7 @@ KINDS: dict[str, KindEntry] = {
         "shoal.kinds.date:Date",
         "--date",
         "COLUMN[=FORMAT]",
-        "Column of dates or times written as text, in ISO 8601 or in a format such as %d.%m.%Y; repeat.",
+        "Column of dates or times written as text, in ISO 8601 or a format such as %d.%m.%Y; repeatable.",
         "date or time",
         (*CATEGORIES, *TIMES),
         "format",
@@ -108,7 +108,7 @@ KINDS: dict[str, KindEntry] = {
         "shoal.kinds.place:Place",
         "--place",
         "LAT,LON",
-        "Columns of latitudes and longitudes in degrees that are places: distances are metres; repeat.",
+        "Columns of latitude and longitude in degrees, compared by distance in metres; repeatable.",
         "place",
         NUMBERS,
         "pair",
@@ -119,7 +119,7 @@ KINDS: dict[str, KindEntry] = {
 
 
 def kind_of_cells(cells: Cells) -> str:
-    """Return what a column holds: float, integer, boolean, nominal, date, time or duration.
+    """Return the kind of a column's cells: float, integer, boolean, nominal, date, time or duration.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def kind_of_cells(cells: Cells) -> str:
     for entry in reversed(KINDS.values()):
         if entry.recognised and (word := entry.load().recognise(cells)) is not None:
             return word
-    raise AssertionError("every cell that is nothing else is a number")
+    raise AssertionError("cells of no other kind are numbers")
 
 
 def read_kinds(named: Mapping[Any, Any]) -> dict[Name, Kind]:
@@ -140,7 +140,7 @@ def read_kinds(named: Mapping[Any, Any]) -> dict[Name, Kind]:
 
 
 def read_kind(name: Name, plain: object) -> Kind:
-    """Return a kind that was given as one, or as plain values: "nominal", "date", levels, a mapping of ways.
+    """Return a kind from an instance or from plain values: "nominal", "date", levels, a mapping of ways.
 
     Examples
     --------
@@ -162,14 +162,14 @@ def read_kind(name: Name, plain: object) -> Kind:
 
 
 def as_option(name: Name, plain: object, file: str | None = None) -> list[str]:
-    """Return the option of the command line that names the kind of a column; none if no command can hold it."""
+    """Return the command-line option for the kind of a column; empty if the kind does not fit into an option."""
     kind = read_kind(name, plain)
     text = kind.to_option(name, file)
     return [] if text is None else [KINDS[_word(kind)].flag, text]
 
 
 def word_of_plain(plain: object) -> str:
-    """Return the word of a kind that is given as plain values."""
+    """Return the word of a kind given as plain values."""
     return _word(read_kind("", plain))
 
 
@@ -178,7 +178,7 @@ def _word(kind: Kind) -> str:
 
 
 def from_options(options: Mapping[str, Iterable[str] | None]) -> dict[Any, Kind] | None:
-    """Return the kinds of columns that options of the command line name, by kind; None if they name none."""
+    """Return the kinds of columns from command-line options, by kind; None if there are none."""
     kinds: dict[Any, Kind] = {}
     for word, pairs in options.items():
         entry = KINDS[word]

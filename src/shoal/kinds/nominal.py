@@ -21,7 +21,7 @@ BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class NominalCoding(CategoryCoding):
-    """The values of a nominal column."""
+    """The coding of a nominal column."""
 
     word: ClassVar[str] = "nominal"
     ordered: ClassVar[bool] = False
@@ -38,7 +38,7 @@ class NominalCoding(CategoryCoding):
 
 @dataclass(frozen=True)
 class Nominal(Category):
-    """Values without an order, such as an occupation, or numbers that are codes. The mode of a group is released.
+    """Values without an order, such as occupations, or numeric codes. The most frequent value of a group is released.
 
     Examples
     --------
@@ -63,11 +63,11 @@ class Nominal(Category):
 
     @classmethod
     def from_plain(cls, plain: Any) -> Nominal | None:
-        """Return the kind that "nominal" or the class itself names."""
+        """Return the kind from "nominal" or the class itself."""
         return cls() if isinstance(plain, (str, type)) and plain in (cls, cls.word) else None
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> NominalCoding:
-        """Lay out the values that occur, with the number of their records.
+        """Return the coding of the values that occur; `counts` are their numbers of records.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Numbers: compared by standardised values; the mean, the median or the medoid of a group is released."""
+"""Numbers: compared by standardised values; the mean, median or medoid of a group is released."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Number"]
 
 @dataclass(frozen=True)
 class Number(Kind):
-    """Numbers. The mean of a group is released, or its median or medoid."""
+    """Numbers. The mean, median or medoid of a group is released."""
 
     additive = True
 

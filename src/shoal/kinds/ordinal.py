@@ -20,7 +20,7 @@ __all__ = ["Ordinal", "OrdinalCoding"]
 
 @dataclass(frozen=True)
 class OrdinalCoding(CategoryCoding):
-    """The values of an ordinal column, from the lowest to the highest."""
+    """The coding of an ordinal column, from the lowest value to the highest."""
 
     word: ClassVar[str] = "ordinal"
 
@@ -40,7 +40,7 @@ class OrdinalCoding(CategoryCoding):
 
 @dataclass(frozen=True)
 class Ordinal(Category):
-    """Values in an order, from the lowest to the highest. The median of a group is released.
+    """Ordered values, from the lowest to the highest. The median of a group is released.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class Ordinal(Category):
 
     @classmethod
     def from_plain(cls, plain: Any) -> Ordinal | None:
-        """Return the kind of a list of levels."""
+        """Return the kind from a list of levels."""
         return cls(plain) if isinstance(plain, (list, tuple)) else None
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return whether this is a list of levels."""
+        """Return True for a list of levels."""
         return is_flat_list(plain)
 
     def plain(self) -> list[Any]:
@@ -77,7 +77,7 @@ class Ordinal(Category):
 
     @classmethod
     def from_option(cls, text: str) -> Ordinal:
-        """Return the kind of levels between commas."""
+        """Return the kind from comma-separated levels."""
         return cls(text.split(","))
 
     def to_option(self, name: Name, file: str | None = None) -> str:
@@ -85,7 +85,7 @@ class Ordinal(Category):
         return f"{name}={','.join(map(str, self.levels))}"
 
     def in_order(self, name: Name, values: Sequence[Any]) -> list[Any]:
-        """Return values in the order of the levels; refuse a value that is no level.
+        """Return values in the order of the levels; refuse a value that is not a level.
 
         Examples
         --------
@@ -95,7 +95,7 @@ class Ordinal(Category):
         return order_by(name, self.word, self.levels, values)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> OrdinalCoding:
-        """Lay out the values that occur, with the number of their records."""
+        """Return the coding of the values that occur; `counts` are their numbers of records."""
         shares = counts / max(1, counts.sum())
         middles = np.cumsum(shares) - shares / 2
         middles -= shares @ middles
@@ -103,11 +103,11 @@ class Ordinal(Category):
         return OrdinalCoding(tuple(values), (middles / (spread if spread > 0 else 1.0))[:, None])
 
     def ranking(self, name: Name, cells: pl.Series) -> list[int]:
-        """Return the places of cells in the order of the levels, a missing one first."""
+        """Return the positions of cells in the order of the levels, missing cells first."""
         order = {value: code for code, value in enumerate(self.in_order(name, cells.drop_nulls().to_list()))}
         places: list[int] = np.argsort([order.get(cell, -1) for cell in cells], kind="stable").tolist()
         return places
 
     def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column as they are written: levels are named so."""
+        """Return the cells of a sensitive column unchanged: levels are matched exactly."""
         return cells, True

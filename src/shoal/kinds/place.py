@@ -1,13 +1,13 @@
-"""Places: a latitude and a longitude that are one value; the centroid of a group is released.
+"""Places: a latitude and a longitude as one value; the centroid of a group is released.
 
-Places are compared as points on a sphere, in straight lines through it. In metres these are right wherever places lie,
-at the poles and across the antimeridian too: the straight line falls short of the way over ground by a share of
-θ²/24, which is 0.1 % for 1,000 km. A map on which columns could be compared one by one has no such distances: it is
-torn at its edges, and its scale depends on the latitude.
+Places are compared as points on a sphere, by straight lines through it. Distances in metres are therefore valid
+everywhere, including at the poles and across the antimeridian: the straight line is shorter than the distance over
+ground by a share of θ²/24, which is 0.1 % for 1,000 km. A map on which columns could be compared separately has no such
+distances: it is cut at its edges, and its scale depends on the latitude.
 
-The sphere is turned so that its axes point north, east and up at the mean of all places. The north is the coordinate
-of the latitude, the east and the up those of the longitude. Both axes of a map thus have one unit: together they have
-the variance of two columns of numbers.
+The sphere is rotated so that its axes point north, east and up at the mean of all places. The north axis is the
+coordinate of the latitude, the east and up axes are those of the longitude. Both axes of a map thus have the same unit,
+and together the variance of two numeric columns.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ __all__ = ["Place", "PlaceCoding", "distances"]
 
 RADIUS = 6_371_008.8  # the mean radius of the earth in metres
 DECIMALS = 7  # of released degrees: a centimetre
-ENDS = (90.0, 180.0)  # of latitudes and longitudes
-STEPS = 2**30  # of a coordinate, twice: sums of whole numbers are the same however the table is divided
-LEAST = 1e-14  # the variance of places that are all one, but for rounding: a metre apart
-FEWEST = 20  # records of which a displacement is reported
+ENDS = (90.0, 180.0)  # greatest latitude and longitude
+STEPS = 2**30  # per coordinate, squared: sums of whole numbers do not depend on the division of the table
+LEAST = 1e-14  # the variance of identical places with rounding errors: a metre
+FEWEST = 20  # records needed to report displacements
 PER_DECADE = 100  # bins of displacements, 2.3 % wide, from a millimetre
 BINS = 11 * PER_DECADE
-NAMES = (("lat", "latitude"), ("lon", "lng", "long", "longitude"))  # by which `shoal.inspect` recognises places
+NAMES = (("lat", "latitude"), ("lon", "lng", "long", "longitude"))  # column names of places, for `shoal.inspect`
 
 
 @dataclass(frozen=True)
 class Place(Kind):
     """Places given as latitude and longitude in degrees. The centroid of a group is released.
 
-    Distances are metres. The kind is given to both columns at once.
+    Distances are in metres. The kind applies to both columns together.
 
     Parameters
     ----------
     latitude, longitude
-        The two columns; not needed where `kinds` names both.
+        The two columns; not needed if `kinds` names both.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Place(Kind):
 
     @classmethod
     def recognise_together(cls, cells: Mapping[Name, Cells]) -> dict[Name, Kind]:
-        """Return the kind of columns called latitude and longitude that hold degrees, if there is one of each."""
+        """Return the kind of a pair of columns named latitude and longitude that contain degrees, if it is unique."""
         pair = [
             [name for name, column in cells.items() if str(name).lower() in names and _are_degrees(column, end)]
             for names, end in zip(NAMES, ENDS, strict=True)
@@ -87,14 +87,14 @@ class Place(Kind):
 
     @classmethod
     def from_plain(cls, plain: Any) -> Place | None:
-        """Return the kind of a mapping of both columns, or of the class itself."""
+        """Return the kind from a mapping of both columns, or from the class itself."""
         if isinstance(plain, (str, type)):
             return cls() if plain in (cls, cls.word) else None
         return cls(**plain) if isinstance(plain, Mapping) and set(plain) == {"latitude", "longitude"} else None
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return whether this names both columns."""
+        """Return True for a mapping of both columns."""
         names = ("latitude", "longitude")
         return type(plain) is dict and set(plain) == {*names} and all(type(plain[name]) in (str, int) for name in names)
 
@@ -104,11 +104,11 @@ class Place(Kind):
 
     @classmethod
     def option_key(cls, name: str) -> Any:
-        """Return both columns, which a comma divides."""
+        """Return both columns from comma-separated text."""
         return tuple(name.split(","))
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return LAT,LON, for the first of both columns."""
+        """Return LAT,LON for the latitude column; None for the longitude column."""
         return f"{self.latitude},{self.longitude}" if name == self.latitude else None
 
     def assigned(self, key: Any) -> Mapping[Name, Kind]:
@@ -123,20 +123,20 @@ class Place(Kind):
         )
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return the degrees of a part; a place has both or misses both."""
+        """Return the degrees of a part; refuse a place with only one of its two cells."""
         degrees = [cells[column].values for column in self.columns]
         half = np.isnan(degrees[0]) != np.isnan(degrees[1])
         if half.any():
             raise InputError(
                 f"Columns {self.latitude!r} and {self.longitude!r} are places, but record {first + half.argmax() + 1} "
-                "has only one of both. Fill in the other, or make both missing."
+                "has only one of them. Fill in the other, or make both missing."
             )
         axis = self.columns.index(name)
         far = np.abs(degrees[axis]) > ENDS[axis]
         if far.any():
             raise InputError(
-                f"Column {name!r} must hold {('latitudes', 'longitudes')[axis]} within ±{ENDS[axis]:g} degrees, but "
-                f"record {first + far.argmax() + 1} holds {degrees[axis][far.argmax()]:g}. Correct it, or check the "
+                f"Column {name!r} must contain {('latitudes', 'longitudes')[axis]} within ±{ENDS[axis]:g} degrees, but "
+                f"record {first + far.argmax() + 1} has {degrees[axis][far.argmax()]:g}. Correct it, or check the "
                 "order of both columns."
             )
         return Column(name, degrees[axis], self.word), []
@@ -151,11 +151,11 @@ class Place(Kind):
         return (len(points), *(low + high * STEPS for high, low in sums))
 
     def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
-        """Return the coding of a column: the mean of all places, axes there, and the spread of places."""
+        """Return the coding of a column: the mean of all places, the axes there, and the spread of places."""
         n, *sums = (sum(counts) for counts in zip(*parts, strict=True))
         whole = STEPS**2 * max(n, 1)
         mean = np.array([total / whole for total in sums])
-        # In whole numbers: of places that lie close, all digits of the mean are needed.
+        # In whole numbers, because for places close together all digits of the mean matter.
         variance = (whole**2 - sum(total**2 for total in sums)) / whole**2 if n else 0.0
         spread = np.sqrt(variance / 2) if variance > LEAST else 1.0
         axes = frame_at(mean)
@@ -169,13 +169,13 @@ class Place(Kind):
 
 @dataclass(frozen=True, eq=False)
 class PlaceCoding(Coding):
-    """The coordinates of one column of a place."""
+    """The coding of one column of a place."""
 
-    pair: list[int]  # the numbers of the columns of latitudes and longitudes
-    axis: int  # which of both this one is
-    mean: Floats  # of all places, as points on the unit sphere
-    axes: Floats  # of the coordinates
-    spread: float  # their unit
+    pair: list[int]  # the indices of the latitude and longitude columns
+    axis: int  # 0 for the latitude column, 1 for the longitude column
+    mean: Floats  # the mean of all places, as points on the unit sphere
+    axes: Floats  # the axes of the coordinates
+    spread: float  # the unit of the coordinates
     standardised: ClassVar[bool] = False
 
     @property
@@ -196,14 +196,14 @@ class PlaceCoding(Coding):
         return np.where(degrees == -ENDS[1], ENDS[1], degrees)
 
     def continuous(self, x: Floats) -> Floats:
-        """Return longitudes within half a turn of the mean: those beyond the antimeridian go on counting."""
+        """Return longitudes within half a turn of the mean, continuing across the antimeridian."""
         if not self.axis:
             return x
         middle = float(np.degrees(np.arctan2(self.mean[1], self.mean[0])))
         return middle + (x - middle + ENDS[1]) % (2 * ENDS[1]) - ENDS[1]
 
     def measure(self, X: Floats, released: Floats) -> Ints:
-        """Count displacements by their logarithm; once for both columns."""
+        """Return a histogram of displacements by their logarithm; once for both columns."""
         if self.axis:
             return super().measure(X, released)
         metres = distances(X[:, self.pair], released[:, self.pair])
@@ -212,14 +212,14 @@ class PlaceCoding(Coding):
         return np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
 
     def note(self, names: Sequence[Name], counts: Ints) -> str | None:
-        """Return the median and the 95 % quantile of displacements; of few records they would be those of one."""
+        """Return the median and 95 % quantile of displacements; withheld for few records, to protect single ones."""
         if self.axis:
             return None
         latitude, longitude = (names[place] for place in self.pair)
         if counts.sum() < FEWEST:
-            return f"places of {latitude}, {longitude} are too few to report how far they were displaced"
-        median, most = (_quantile(counts, share) for share in (0.5, 0.95))
-        return f"places of {latitude}, {longitude} were displaced by {median} (median); 95 % by at most {most}"
+            return f"places of {latitude}, {longitude} are too few to report their displacement"
+        median, upper = (_quantile(counts, share) for share in (0.5, 0.95))
+        return f"places of {latitude}, {longitude} were displaced by {median} (median); 95 % by at most {upper}"
 
 
 def unit_vectors(degrees: Floats) -> Floats:
@@ -236,31 +236,31 @@ def unit_vectors(degrees: Floats) -> Floats:
 
 
 def frame_at(mean: Floats) -> Floats:
-    """Return the axes north, east and up at a point, one per row; at the centre of the sphere, those of its equator."""
+    """Return the axes north, east and up at a point, one per row; at the sphere's centre, those of its equator."""
     length, around = float(np.linalg.norm(mean)), float(np.hypot(*mean[:2]))
     up = mean / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
-    # At a pole every way is the south or the north.
+    # At a pole, north and east are arbitrary.
     east = np.array([-mean[1], mean[0], 0.0]) / around if around > 1e-12 else np.array([0.0, 1.0, 0.0])
     if length <= 1e-6:
         east = np.array([0.0, 1.0, 0.0])
     return np.vstack([np.cross(up, east), east, up])
 
 
-def distances(here: Floats, there: Floats) -> Floats:
-    """Return the metres over ground between places in degrees.
+def distances(starts: Floats, ends: Floats) -> Floats:
+    """Return the distances over ground in metres between places in degrees.
 
     Examples
     --------
     >>> distances(np.array([[0.0, 179.5]]), np.array([[0.0, -179.5]])).round().tolist()
     [111195.0]
     """
-    chords = np.linalg.norm(unit_vectors(here) - unit_vectors(there), axis=1)
+    chords = np.linalg.norm(unit_vectors(starts) - unit_vectors(ends), axis=1)
     metres: Floats = 2 * RADIUS * np.arcsin(np.minimum(chords / 2, 1.0))
     return metres
 
 
 def _quantile(counts: Ints, share: float) -> str:
-    """Return a quantile of displacements, in two digits: the upper end of its bin."""
+    """Return a quantile of displacements with two digits: the upper end of its bin."""
     place = int(np.searchsorted(np.cumsum(counts), share * counts.sum()))
     metres = float(f"{10 ** ((place + 1) / PER_DECADE) / 1000:.2g}")
     if metres < 0.01:

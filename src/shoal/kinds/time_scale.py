@@ -1,4 +1,4 @@
-"""Dates, times of day and durations as numbers and back: counted in steps from an origin that all parts share."""
+"""Dates, times of day and durations as numbers: counted in steps from an origin that all parts share."""
 
 from __future__ import annotations
 
@@ -15,61 +15,64 @@ from shoal.kinds.column import word_of
 
 __all__ = ["Scale", "Span", "make_scale", "span_of"]
 
-EXACT = 2**53  # every integer up to here is a float
+EXACT = 2**53  # all integers up to this one are exact as floats
 STEPS = {"days": 86_400, "minutes": 60, "seconds": 1}  # in seconds
-PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}  # of a second
+PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}  # steps per second
 
 
 class Span(NamedTuple):
-    """What a part says of a column; the counts are None if all its cells are missing."""
+    """The times in one part of a column; the counts are None if all its cells are missing."""
 
-    dtype: Any  # of polars
-    native: Any  # the type of the column in its own library
+    dtype: Any  # the polars type
+    native: Any  # the column's type in its own library
     low: int | None
     high: int | None
-    step: int  # the longest that all cells are whole multiples of
-    midnights: bool  # whether all cells are midnights of their time zone
-    formats: frozenset[str]  # in which text is written
+    step: int  # the longest step that divides all cells
+    midnights: bool  # True if all cells are midnights in their time zone
+    formats: frozenset[str]  # the formats of text cells
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How a column is counted: in steps from an origin, both in units of its type."""
+    """The scale of a column: steps from an origin, both in units of its type."""
 
-    dtype: Any  # of polars
-    native: Any  # the type of the column in its own library
+    dtype: Any  # the polars type
+    native: Any  # the column's type in its own library
     origin: int
     step: int
-    local: bool = False  # whether days of the calendar of its time zone are counted, not the time between moments
-    exact: bool = True  # whether all cells are whole steps
-    format: str | None = None  # how its text is written
+    local: bool = False  # True if calendar days of its time zone are counted instead of elapsed time
+    exact: bool = True  # True if all cells are whole steps
+    format: str | None = None  # the format of text cells
 
     @property
     def word(self) -> str:
-        """What the column holds."""
+        """The word for the column's content."""
         return word_of(self.dtype) or "date"
 
     @property
     def resolution(self) -> str:
-        """The unit that is counted, in words."""
+        """The unit of a step, in words."""
         return next(name for name, step in _steps(self.dtype).items() if step == self.step)
 
     def numbers(self, cells: pl.Series) -> Floats:
-        """Return cells as numbers; NaN where they are missing."""
+        """Return cells as numbers; NaN for missing cells."""
         if cells.null_count() == len(cells):
             return np.full(len(cells), np.nan)
         if word_of(cells.dtype) != self.word:
-            raise InputError(f"Columns of {self.word}s must be compared with such columns, got {cells.dtype}.")
+            raise InputError(
+                f"Columns of {self.word}s must be compared with columns of {self.word}s, got {cells.dtype}. Convert "
+                "them first."
+            )
         cells = cells.cast(self.dtype)
         counts = _counts(cells.dt.replace_time_zone(None) if self.local else cells)
-        # Divided before the origin is taken away: no difference is beyond 64 bits.
+        # Divide before subtracting the origin, so that no difference exceeds 64 bits.
         return (counts // self.step - self.origin // self.step).cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
 
     def cells(self, numbers: Floats) -> pl.Series:
-        """Return numbers as cells: text if the column is text, else of its type."""
+        """Return numbers as cells: text for a text column, otherwise of its type."""
         counts = pl.Series(np.rint(numbers)).fill_nan(None).cast(pl.Int64) + self.origin // self.step
-        most = (2**63 - 1) // self.step  # a whole step may lie beyond the first moment of a type
-        counts = counts.clip(-most, most) * self.step
+        largest = (2**63 - 1) // self.step  # a whole step may precede the first moment of a type
+        counts = counts.clip(-largest, largest) * self.step
         if self.local:
             return _first_moments(counts.cast(pl.Datetime(self.dtype.time_unit)), self.dtype.time_zone)
         cells = counts.cast(pl.Int32 if self.dtype == pl.Date else pl.Int64).cast(self.dtype)
@@ -81,7 +84,7 @@ def _counts(cells: pl.Series) -> pl.Series:
 
 
 def _steps(dtype: Any) -> dict[str, int]:
-    """Return days, minutes, … in units of a type, down to the unit itself."""
+    """Return the steps (days, minutes, …) in units of a type, down to the unit itself."""
     if dtype == pl.Date:
         return {"days": 1}
     second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "time_unit", "ns")]
@@ -90,14 +93,14 @@ def _steps(dtype: Any) -> dict[str, int]:
 
 
 def _first_moments(days: pl.Series, zone: str) -> pl.Series:
-    """Return when days begin in a time zone: some have no midnight, and some are left out of the calendar."""
+    """Return the first moments of days in a time zone: some days have no midnight, and some do not exist."""
     shifted = (pl.lit(days) + pl.duration(hours=hours) for hours in (0, 1, 24))
     begins = [shift.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null") for shift in shifted]
     return pl.select(pl.coalesce(begins)).to_series()
 
 
 def span_of(cells: pl.Series, native: Any, formats: frozenset[str] = frozenset()) -> Span:
-    """Say what a part of a column holds.
+    """Return the span of one part of a column.
 
     Examples
     --------
@@ -118,18 +121,23 @@ def span_of(cells: pl.Series, native: Any, formats: frozenset[str] = frozenset()
 
 
 def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
-    """Return how a column is counted, from what all its parts say.
+    """Return the scale of a column from the spans of all its parts.
 
-    The step is the longest of day, minute, … that all cells are whole multiples of: midnights stay midnights. It is
-    longer where the column spans more steps than a float can count.
+    The step is the longest of day, minute, … that divides all cells, so that midnights stay midnights. It is longer if
+    the column spans more steps than a float can count.
     """
     filled = [span for span in spans if span.low is not None]
     typed = filled or spans[:1]
     if not typed:
-        raise InputError(f"Column {name!r} must hold dates or times, but the table has no records.")
+        raise InputError(
+            f"Column {name!r} must contain dates or times, but the table has no records. Leave it out, or use a table "
+            "with records."
+        )
     types = {str(span.dtype): span for span in typed}
     if len(types) > 1:
-        raise InputError(f"Column {name!r} must hold cells of one type, got {' and '.join(types)}. Convert it first.")
+        raise InputError(
+            f"Column {name!r} must contain cells of one type, got {' and '.join(types)}. Convert it first."
+        )
     ((_, first),) = types.items()
     lows, highs = ([getattr(span, end) for span in filled] or [0] for end in ("low", "high"))
     steps = list(_steps(first.dtype).values())
@@ -152,7 +160,7 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
 
 
 def _format_of(name: Name, formats: frozenset[str]) -> str | None:
-    """Return the format of all cells, None if they are no text: of several of ISO 8601 the most precise."""
+    """Return the format of all cells, None if they are not text; of several ISO 8601 formats, the most precise."""
     if len({format_.endswith("Z") for format_ in formats if "%H" in format_}) > 1:
         raise InputError(f"Column {name!r} must end in Z in all cells with a time, or in none. Convert it first.")
     return max(formats, key=lambda format_: (len(format_.replace("%3f", "%")), format_), default=None)
@@ -162,7 +170,7 @@ def _written(cells: pl.Series, format_: str) -> pl.Series:
     """Return dates or times as text."""
 
     def spelled(cell: Any) -> str:
-        # Python knows no milliseconds.
+        # strftime has no milliseconds
         return str(cell.strftime(format_.replace("%3f", cell.strftime("%f")[:3]) if "%3f" in format_ else format_))
 
     values = cells.drop_nulls().unique()

@@ -1,18 +1,18 @@
-"""Privacy budgets: the shares of ε, and what (ε, δ) allows in zCDP.
+"""Privacy budgets: the shares of ε, and the ρ (zCDP) that (ε, δ) allows.
 
-What is spent on disjoint columns adds up (sequential composition), so the shares sum to ε; what is spent on disjoint
-groups of records does not (parallel composition), so every group of a column has the column's whole share.
+Budgets spent on disjoint columns add up (sequential composition), so the shares sum to ε; budgets spent on disjoint
+groups of records do not (parallel composition), so every group of a column has the column's whole share.
 
 A mechanism is ρ-zCDP (zero-concentrated differential privacy; M. Bun and T. Steinke, 2016) if its Rényi divergence of
 every order α > 1 between neighbouring tables is at most ρα. Then
 
-- mechanisms that are run one after the other, each knowing what came before, are (ρ₁ + ρ₂ + …)-zCDP together;
-- Gaussian noise of standard deviation σ on a vector that moves by at most Δ (Euclidean) is Δ²/(2σ²)-zCDP;
-- it is (ε, δ)-differentially private for every ε, with
+- mechanisms that run one after the other, each of which may use the earlier results, are together (ρ₁ + ρ₂ + …)-zCDP;
+- Gaussian noise of standard deviation σ on a vector that changes by at most Δ (Euclidean) is Δ²/(2σ²)-zCDP;
+- the mechanism is (ε, δ)-differentially private for every ε, with
   δ = inf_{α>1} e^((α−1)(αρ−ε)) (1−1/α)^α / (α−1)
   (C. Canonne, G. Kamath and T. Steinke, The discrete Gaussian for differential privacy, 2020, Proposition 12).
 
-The last bound holds for each α by itself, so an α that is not quite the best one errs on the safe side.
+The last bound holds for each α separately, so an α that is not optimal errs on the safe side.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BUDGETS: tuple[str, ...] = ("sensitivity", "even")
 
 
 def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
-    """Return a budget as a float, or refuse it.
+    """Return a budget as a float; refuse an invalid budget.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
 def split_budget(
     epsilon: float, rule: Budget, names: Sequence[Name], width: Floats, sets: Sequence[Sequence[int]]
 ) -> Floats:
-    """Share ε among columns; the shares sum to ε and never to more.
+    """Divide ε among columns; the shares never sum to more than ε.
 
-    Rule ``"sensitivity"`` shares in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get
-    noise of one scale. ``"even"`` gives every set of columns that is grouped together the same, and shares it within
-    the set in proportion to the width, which is the paper's noise for whole records. A mapping gives the share of each
-    column.
+    Rule ``"sensitivity"`` divides in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get
+    noise of the same scale. ``"even"`` gives every set of jointly grouped columns the same share and divides it within
+    the set in proportion to the width, which gives the paper's noise for whole records. A mapping sets the share of
+    each column.
 
     Examples
     --------
@@ -93,13 +93,13 @@ def split_budget(
             f"of epsilon, got {rule!r}."
         )
     largest = int(np.argmax(shares))
-    while math.fsum(shares) > epsilon:  # rounding must not spend more than was granted
+    while math.fsum(shares) > epsilon:  # rounding must not spend more than epsilon
         shares[largest] = np.nextafter(shares[largest], 0)
     if not (shares > 0).all():
         name = names[int(np.argmin(shares))]
         raise InputError(
-            f"{parameter('budget')} must leave every column a share of epsilon, but that of {name!r} vanishes next to "
-            f"the others. Use {setting('budget', 'even')}, or set the shares."
+            f"{parameter('budget')} must leave every column a share of epsilon, but the share of {name!r} rounds to 0 "
+            f"next to the others. Use {setting('budget', 'even')}, or set the shares."
         )
     return shares
 
@@ -109,7 +109,7 @@ def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Na
         check_name(name, names, "budget")
     for name in names:
         if name not in shares:
-            raise InputError(f"{parameter('budget')} must name a share for every published column; {name!r} has none.")
+            raise InputError(f"{parameter('budget')} must set a share for every published column; {name!r} has none.")
     values = np.array([check_epsilon(shares[name], f"budget[{name!r}]") for name in names])
     total = math.fsum(values)
     if not math.isclose(total, epsilon, rel_tol=1e-9):
@@ -117,11 +117,11 @@ def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Na
     return values * (epsilon / total)
 
 
-ROUNDING = 1e-9  # what float64 may lose of δ, kept as a reserve
+ROUNDING = 1e-9  # the rounding error of float64 in δ, kept as a reserve
 
 
 def check_delta(delta: object, n: int) -> float:
-    """Return δ as a float, or refuse it: a release of one record in the clear, chosen at random, has δ = 1/n.
+    """Return δ as a float; refuse an invalid δ. Publishing one random record in the clear has δ = 1/n.
 
     Examples
     --------
@@ -129,8 +129,8 @@ def check_delta(delta: object, n: int) -> float:
     1e-06
     """
     rule = (
-        f"a number above 0 and below 1/n = {1 / n:.3g}, because a release of one whole record, chosen at random, has "
-        "1/n; for example 1e-9"
+        f"a number above 0 and below 1/n = {1 / n:.3g}, because publishing one whole record at random has δ = 1/n; for "
+        "example 1e-9"
     )
     if delta is None:
         raise InputError(f"Method 'marginals' requires {parameter('delta')}: {rule}.")
@@ -152,7 +152,7 @@ def delta_of(rho: float, epsilon: float) -> float:
     True
     """
     low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
-    # The logarithm of the bound is convex in α: its slope changes sign once. Halved until float64 tells no more apart.
+    # The logarithm of the bound is convex in α: its slope changes sign once. Bisect to the precision of float64.
     while low < (alpha := (low + high) / 2) < high:
         slope = (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha)
         low, high = (alpha, high) if slope < 0 else (low, alpha)
@@ -177,10 +177,10 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def guess_of(rho: float, epsilon: float) -> float:
-    """Return how likely the best guess between two equally likely values of a record can be right, at most.
+    """Return the greatest probability of guessing right between two equally likely values of a record.
 
-    Whoever knows all other records and sees a ρ-zCDP release can tell two neighbouring tables apart with an advantage
-    of at most √(ρ/2) (Pinsker's inequality), and with no more than ε and its δ allow.
+    An attacker who knows all other records and sees a ρ-zCDP release can distinguish two neighbouring tables with an
+    advantage of at most √(ρ/2) (Pinsker's inequality), and of no more than ε and its δ allow.
 
     Examples
     --------

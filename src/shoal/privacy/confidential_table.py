@@ -1,6 +1,6 @@
-"""The steps that publishing and exploring share: read the table, choose columns, check, clip.
+"""Steps shared by publishing and exploring: read the table, choose columns, check, clip.
 
-Messages here name columns. They never depend on single values: neither a value nor a count nor a record number is told.
+Messages here name columns. They never depend on single values: they contain no value, count or record number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Answers", "ConfidentialTable", "check_group_size", "column_sets", "p
 
 @dataclass(frozen=True)
 class Answers:
-    """A column of categories: what they are, which one each record has, and how many had none and count as the last."""
+    """A column of categories, the code of each record, and the number of cells outside, which count as the last."""
 
     name: Name
     categories: tuple[Any, ...]
@@ -39,27 +39,27 @@ class Answers:
 
 @dataclass(frozen=True)
 class ConfidentialTable:
-    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects."""
+    """A table ready for grouping: the published columns, original and clipped, and the privacy unit."""
 
-    table: Table  # the table as it was given
-    # The columns of numbers: values, domains, values within them, how many were not.
+    table: Table  # the input table
+    # Numeric columns: values, domains, clipped values, and the number of values outside the domain.
     names: list[Name]
     X: Floats
     bounds: Bounds
     clipped: Floats
     outside: Ints
-    whole: list[bool]  # which of them are integers
-    answers: list[Answers]  # the columns of categories
-    unit: Unit | None  # whom ε protects with all of their records
+    whole: list[bool]  # True for integer columns
+    answers: list[Answers]  # categorical columns
+    unit: Unit | None  # the unit whose records ε protects together
 
     @property
     def contributions(self) -> int:
-        """The greatest number of records that share a budget."""
+        """The greatest number of records that share one budget."""
         return 1 if self.unit is None else self.unit.contributions
 
     @property
     def published(self) -> list[Name]:
-        """All columns that are published with noise."""
+        """All columns that are published with differential privacy."""
         return [*self.names, *(answer.name for answer in self.answers)]
 
 
@@ -74,7 +74,7 @@ def prepare(
     integer_columns: Sequence[Name] | Name | None = None,
     **csv: str | None,
 ) -> ConfidentialTable:
-    """Read and check everything; the columns are those that have bounds or categories, if none are named."""
+    """Read and check the table and the request; by default, publish the columns that have bounds or categories."""
     protected = read_unit(unit, contributions)
     answered = dict(categories or {})
     published = None if columns is None else as_names(columns)
@@ -83,7 +83,7 @@ def prepare(
     table = open_data(data, numbers=[name for name in published or () if name not in answered], named=True, **csv)
     names = choose_columns(table.names, table.numeric_names(), published, apart=as_names(unit), to="publish")
     if not table.rows:
-        raise InputError(f"{parameter('data')} has no records: there is nothing to publish.")
+        raise InputError(f"{parameter('data')} must have at least one record, got none.")
     if protected is not None:
         check_unit(protected, table, names)
     if published is None:
@@ -96,9 +96,7 @@ def prepare(
     domains = read_bounds(bounds, numbers, X)
     for j, name in enumerate(numbers):
         if whole[j] and not (domains.lower[j].is_integer() and domains.upper[j].is_integer()):
-            raise InputError(
-                f"{parameter('bounds')} must give whole numbers for column {name!r}, which holds integers."
-            )
+            raise InputError(f"{parameter('bounds')} must be whole numbers for integer column {name!r}.")
     X = np.where(whole, np.rint(X), X)
     answers = [_answers(table, name, answered[name]) for name in names if name in answered]
     return ConfidentialTable(table, numbers, X, domains, domains.clip(X), domains.outside(X), whole, answers, protected)
@@ -111,7 +109,7 @@ def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
 
 
 def _answers(table: Table, name: Name, categories: Sequence[Any]) -> Answers:
-    """Return a column as codes of the categories that are public knowledge; which ones occur is not revealed."""
+    """Return a column as codes of the public categories, without revealing which of them occur."""
     categories_listed = tuple(categories) if not isinstance(categories, str) else ()
     words = [_word(category) for category in categories_listed]
     if len(words) < 2 or len(set(words)) < len(words):
@@ -121,8 +119,8 @@ def _answers(table: Table, name: Name, categories: Sequence[Any]) -> Answers:
         )
     try:
         cells = composed_cells(table[name].categories().cast(pl.String)).to_list()
-    except InputError:  # which names the cell that is none
-        raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
+    except InputError:  # its message names the invalid cell
+        raise InputError(f"Categorical column {name!r} must contain text, truth values or whole numbers.") from None
     places = {word: code for code, word in enumerate(words)}
     codes = np.array([places.get(cell, len(words) - 1) for cell in cells], dtype=np.int64)
     return Answers(name, categories_listed, codes, sum(cell not in places for cell in cells))
@@ -136,7 +134,7 @@ def _word(category: object) -> str:
 def column_sets(
     entry: PublicationMethod, names: Sequence[Name], sets: Sequence[Sequence[Name]] | None
 ) -> list[list[int]]:
-    """Return the column numbers of each set of columns that is grouped together."""
+    """Return the column numbers of each set of jointly grouped columns."""
     if sets is None:
         return [list(range(len(names)))] if entry.joint else [[j] for j in range(len(names))]
     if entry.name != "mdav":
@@ -149,14 +147,12 @@ def column_sets(
     for name in flat:
         check_name(name, names, "sets")
     if sorted(map(str, flat)) != sorted(map(str, names)) or not all(named_sets):
-        raise InputError(
-            f"{parameter('sets')} must hold every published column exactly once, in sets that are not empty."
-        )
+        raise InputError(f"{parameter('sets')} must list every published column exactly once, in nonempty sets.")
     return [[list(names).index(name) for name in members] for members in named_sets]
 
 
 def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int = 2) -> int | None:
-    """Return the group size that a method is given, or refuse it; None if it has its own rule."""
+    """Return the method's group size; refuse an invalid size; None if the method chooses its own groups."""
     if k is None:
         if entry.k == "needed" and not (entry.name == "insensitive" and columns <= 1):
             raise InputError(
@@ -168,7 +164,7 @@ def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int =
         raise InputError(f"{parameter('k')} must be a whole number of at least 1, got {k!r}.")
     if entry.k == "none" and k != 1:
         raise InputError(
-            f"{parameter('k')} has no meaning for method {entry.name!r}, which makes no groups, got {k}. Leave it out."
+            f"{parameter('k')} does not apply to method {entry.name!r}, which forms no groups, got {k}. Leave it out."
         )
     if k > n:
         raise InputError(
@@ -180,14 +176,14 @@ def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int =
 def _numbers(table: Table, name: Name) -> Floats:
     if name not in table.numeric_names():
         raise InputError(
-            f"Column {name!r} must be numeric to be published with noise. Leave it out, or turn it into numbers."
+            f"Column {name!r} must be numeric to be published with noise. Leave it out, or convert it to numbers."
         )
     values = table[name].numbers().values
     if not np.isfinite(values).all():
-        # Neither how many nor where: what is said must not depend on the values of single records.
+        # State neither how many cells nor which: the message must not depend on the values of single records.
         raise InputError(
             f"Column {name!r} must hold a finite number in every record: missing and infinite cells cannot be "
-            "published. Fill them in by a rule that looks at each record by itself, or leave such records out if their "
-            "number may be known."
+            "published. Fill them in by a rule that uses each record alone, or leave out these records if their number "
+            "may become public."
         )
     return values

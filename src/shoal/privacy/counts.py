@@ -1,19 +1,19 @@
-"""Counts of codes, alone, in pairs and in nested ranges: measured with noise, and fitted to the public n.
+"""Counts of codes, for single columns, pairs and nested ranges: measured with noise and fitted to the public n.
 
-Neighbouring tables have the same number of records and differ in those of one unit, at most m of them (m = 1: in one
-record). In a table of counts each of the m leaves a cell and enters another, at worst all the same two cells: the
-counts move by at most m·√2 in Euclidean distance, and by 2m summed up. L tables of counts together, each with every
-record once, move by at most m·√(2L).
+Neighbouring tables have the same number of records and differ in the records of one unit, at most m of them (m = 1: in
+one record). In a table of counts, each of the m records leaves one cell and enters another; in the worst case all share
+the same two cells. The counts then change by m·√2 in Euclidean distance, and by 2m in sum. L tables of counts of the
+same records change together by at most m·√(2L).
 
-A table of counts is measured several times: its halves along every axis, its quarters, and so on down to the cells.
-What the levels say of each range is averaged from the cells upwards, then n is given out from the whole table
-downwards, to every part of a range what is nearest to its noisy count (M. Hay, V. Rastogi, G. Miklau and D. Suciu,
-Boosting the accuracy of differentially private histograms through consistency, 2010; here along two axes too, and
-nowhere below 0).
-Large ranges then have far less noise than the sums of their cells would have: a domain that is much too wide costs
-little, and columns that go together do not come out as if they did not.
+A table of counts is measured several times: its halves along every axis, its quarters, and so on down to the cells. The
+measurements of each range are averaged from the cells upwards; then n is distributed from the whole table downwards, so
+that the parts of a range are as near as possible to their noisy counts (M. Hay, V. Rastogi, G. Miklau and D. Suciu,
+Boosting the accuracy of differentially private histograms through consistency, 2010; extended here to two axes and to
+counts of at least 0).
+Large ranges then have far less noise than the sums of their cells: a domain that is much too wide costs little, and the
+dependence between columns is not lost.
 
-The fit is computed from noisy counts and the public n: it costs no budget.
+The fit uses only noisy counts and the public n, so it costs no budget.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["count", "count_pairs", "depth_of", "fit_nested", "measure", "nearest
 
 
 def sensitivity(tables: int, contributions: int) -> float:
-    """Return how far that many tables of counts move at most, in Euclidean distance, rounded up.
+    """Return the greatest change of `tables` tables of counts, in Euclidean distance, rounded up.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def sensitivity(tables: int, contributions: int) -> float:
 
 
 def count(codes: Ints, size: int) -> Ints:
-    """Return how many records have each code of one column."""
+    """Return the number of records with each code of one column."""
     return np.bincount(codes, minlength=size).astype(np.int64)
 
 
 def count_pairs(first: Ints, second: Ints, sizes: tuple[int, int]) -> Ints:
-    """Return how many records have each pair of codes of two columns, the first along the rows.
+    """Return the number of records with each pair of codes of two columns, with the first column along the rows.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def count_pairs(first: Ints, second: Ints, sizes: tuple[int, int]) -> Ints:
 
 
 def measure(tables: list[Ints], contributions: int, rho: float, rng: np.random.Generator | None) -> list[Ints]:
-    """Return tables of counts of the same records with noise that spends ρ for all of them together.
+    """Return tables of counts of the same records with noise; together the tables spend ρ.
 
     Examples
     --------
@@ -71,14 +71,14 @@ def measure(tables: list[Ints], contributions: int, rho: float, rng: np.random.G
     return [part.reshape(table.shape) for part, table in zip(np.split(noisy, ends), tables, strict=True)]
 
 
-EMPTY, SMALL = 1.5, 0.25  # a part of so many standard deviations and of such a share of its range may be noise alone
-NEVER = -1e18  # less than any noisy count: what is nearest to it is 0
+EMPTY, SMALL = 1.5, 0.25  # a part below 1.5 standard deviations and 25 % of its range may be noise alone
+NEVER = -1e18  # less than any noisy count: its nearest valid count is 0
 
 Shape = tuple[int, ...]
 
 
 def depth_of(shape: Shape) -> int:
-    """Return in how many levels a table of that shape is measured.
+    """Return the number of levels in which a table of this shape is measured.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def depth_of(shape: Shape) -> int:
 
 
 def nest(counts: Ints) -> list[Ints]:
-    """Return the counts of all ranges, level by level, from halves to cells; axes are filled up to a power of 2.
+    """Return the counts of all ranges by level, from halves to cells; axes are padded to a power of 2.
 
     Examples
     --------
@@ -104,17 +104,17 @@ def nest(counts: Ints) -> list[Ints]:
 
 
 def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> Floats:
-    """Return the table of n records that the noisy counts of nested ranges speak for.
+    """Return the table of n records that fits the noisy counts of nested ranges best.
 
-    `levels` come from `nest`, with noise. With the standard deviation of the noise as `scale`, small parts of ranges
-    that may be noise alone are left out.
+    `levels` come from `nest`, with noise added. If `scale`, the standard deviation of the noise, is given, small parts
+    of ranges that may be noise alone become 0.
 
     Examples
     --------
     >>> fit_nested([np.array([4, 2]), np.array([1, 3, 3, -1])], (3,), 6).tolist()
     [1.0, 3.0, 2.0]
     """
-    # Upwards: a range has been measured itself, and as the sum of its parts; the better one counts for more.
+    # Upwards: average each range's own measurement with the sum of its parts, weighted by their precision.
     averaged: list[Floats] = [levels[-1].astype(np.float64)]
     variances = [1.0]
     for level in levels[-2::-1]:
@@ -122,7 +122,7 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> 
         weight = parts.shape[1] * variances[-1] / (1 + parts.shape[1] * variances[-1])
         averaged.append(weight * level + (1 - weight) * parts.sum(axis=1).reshape(level.shape))
         variances.append(weight)
-    # Downwards: parts share what their range has; those beyond the table get nothing.
+    # Downwards: divide each range's count among its parts; parts beyond the table get nothing.
     fitted = np.full((1,) * len(shape), float(n))
     for counts, variance in zip(averaged[::-1], variances[::-1], strict=True):
         noisy = np.where(_within(counts.shape, shape), counts, NEVER)
@@ -132,10 +132,10 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> 
 
 
 def _without_noise(shared: Floats, scale: float) -> Floats:
-    """Give what the small parts of a range have to its other parts, if it may be noise alone.
+    """Move the counts of small parts that may be noise alone to the other parts of their range.
 
-    Where a domain is much too wide, most ranges are empty, and a few records that noise puts at its far end would cost
-    more than all that small parts are worth.
+    If a domain is much too wide, most ranges are empty, and a few records that noise puts at the far end would cost
+    more than all small parts are worth.
     """
     small = (shared < EMPTY * scale) & (shared < SMALL * shared.sum(axis=1, keepdims=True))
     remaining = np.where(small, 0.0, shared)
@@ -146,7 +146,7 @@ def _without_noise(shared: Floats, scale: float) -> Floats:
 
 
 def nearest(noisy: Floats, totals: Floats) -> Floats:
-    """Return, in each row, the nearest counts (least squares) that are not below 0 and sum to the row's total.
+    """Return, per row, the nearest nonnegative counts (least squares) that sum to the row's total.
 
     Examples
     --------
@@ -167,14 +167,14 @@ def _shapes(shape: Shape) -> list[Shape]:
 
 
 def _parts(table: NDArray[Any], ranges: Shape) -> NDArray[Any]:
-    """Return the parts of every range in a row."""
+    """Return the parts of every range, one row per range."""
     sizes = [size for ends in zip(ranges, _ratios(table.shape, ranges), strict=True) for size in ends]
     axes = [*range(0, len(sizes), 2), *range(1, len(sizes), 2)]
     return table.reshape(sizes).transpose(axes).reshape(math.prod(ranges), -1)
 
 
 def _whole(parts: Floats, ranges: Shape, shape: Shape) -> Floats:
-    """Return the table of parts that stand in rows."""
+    """Return the table from its parts, one row per range."""
     axes = [axis for pair in zip(range(len(shape)), range(len(shape), 2 * len(shape)), strict=True) for axis in pair]
     return parts.reshape(*ranges, *_ratios(shape, ranges)).transpose(axes).reshape(shape)
 
@@ -184,7 +184,7 @@ def _ratios(shape: Shape, ranges: Shape) -> list[int]:
 
 
 def _within(level: Shape, shape: Shape) -> Bools:
-    """Return which ranges of a level hold cells of the table."""
+    """Return a mask of the ranges of a level that contain cells of the table."""
     ends = _shapes(shape)[-1]
     inside = [np.arange(parts) * (end // parts) < size for parts, end, size in zip(level, ends, shape, strict=True)]
     within: Bools = np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))

@@ -1,19 +1,19 @@
-"""A tree of columns, each of which depends on its parent alone: chosen with noise, fitted to noisy counts, drawn from.
+"""A tree of columns, each depending on its parent alone: chosen with noise, fitted to noisy counts, sampled.
 
 R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest: a scalable and general approach to differentially
-private synthetic data (2021), called MST there: a maximum spanning tree by Kruskal's rounds, each of which chooses, by
-the exponential mechanism, one of the pairs that connect two parts of the tree.
+private synthetic data (2021), where it is called MST: a maximum spanning tree by Kruskal's algorithm; each round
+chooses one of the pairs that connect two parts of the tree by the exponential mechanism.
 
-The score of a pair is how far its counts are from those of independent columns, Σ|count − expected|, less what the
-noise of the measurement to come and chance would make of it. The expected counts come from noisy histograms and are
-rounded, so a score is a whole number that moves by at most 2m when the m records of a unit change. O(n d² + d³) for n
-records and d columns.
+The score of a pair is the distance of its counts from those of independent columns, Σ|count − expected|, minus the
+distance expected from chance and from the noise of the coming measurement. The expected counts come from noisy
+histograms and are rounded, so a score is a whole number that changes by at most 2m when the m records of a unit change.
+O(n d² + d³) for n records and d columns.
 
 The probability of a record is that of its value in the root times, for every other column, that of its value given the
-parent's: counts of the pairs along the tree are all that is needed, and they are the marginals of the model if they
-agree in the columns that they share. The fit sees to that: the histograms of the columns are fixed first.
+parent's value. The model therefore needs only the counts of the pairs along the tree, which are its marginals if they
+agree in the columns that they share. The fit ensures this by fixing the histograms of the columns first.
 
-The fit and the draw are computed from noisy counts and the public n: they cost no budget.
+The fit and the draw use only noisy counts and the public n, so they cost no budget.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ Pair = tuple[int, int]
 def choose_tree(
     scores: dict[Pair, int], columns: int, contributions: int, rho: float, rng: np.random.Generator | None
 ) -> list[Pair]:
-    """Return the pairs of a spanning tree with great scores; all choices together spend ρ.
+    """Return the pairs of a spanning tree with high scores; all choices together spend ρ.
 
-    `contributions` is the number of records of a unit that can change. With `rng` the result is reproducible and not
-    private.
+    `contributions` is the greatest number of records of a unit. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -61,7 +60,7 @@ def choose_tree(
 
 
 def score_pairs(codes: Ints, histograms: list[Floats], scale: float) -> dict[Pair, int]:
-    """Return how far the counts of each pair of columns are from those of independent columns.
+    """Return the distance of each pair's counts from those of independent columns, minus the expected noise.
 
     `codes` has shape ``(n, d)``; each noisy histogram sums to n; `scale` is the standard deviation of the noise on
     counts of pairs.
@@ -81,17 +80,17 @@ ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
 
 @dataclass(frozen=True)
 class TreeModel:
-    """A distribution of codes."""
+    """A distribution of records, as codes."""
 
-    # The first column, and the expected counts of its codes.
+    # The root column, and the expected counts of its codes.
     root: int
     histogram: Floats
-    # The other columns, each after its parent: parent, child, and the expected counts of their codes, the parent's
-    # along the rows.
+    # The other columns, each after its parent: parent, child, and the expected counts of their pairs of codes, with the
+    # parent's codes along the rows.
     branches: tuple[tuple[int, int, Floats], ...]
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:
-        """Return n records in random order, as near to the expected counts as whole numbers can be."""
+        """Return n records in random order, as near to the expected counts as whole numbers allow."""
         codes = np.empty((n, 1 + len(self.branches)), dtype=np.int64)
         codes[:, self.root] = spread(self.histogram, n, rng)
         for parent, child, counts in self.branches:
@@ -102,7 +101,7 @@ class TreeModel:
 
 
 def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -> TreeModel:
-    """Return the model of fitted histograms and fitted counts of pairs, which must form a tree.
+    """Return the model of fitted histograms and fitted counts of pairs; the pairs must form a tree.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -
     [[0, 0], [1, 1], [1, 1]]
     """
     reached, branches = [0], []
-    for parent in reached:  # grows while it is walked: breadth first
+    for parent in reached:  # extended during iteration: breadth-first search
         for (first, second), counts in pairs.items():
             if parent in (first, second):
                 child = second if parent == first else first
@@ -122,10 +121,10 @@ def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -
 
 
 def with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return counts of pairs brought to these sums of rows and columns, by factors of each row and column.
+    """Scale the rows and columns of a table of pair counts until it has the given sums.
 
-    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A trace of independent columns is put in
-    first, because a row of zeros has no factor.
+    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A trace of independent columns is added
+    first, because a row of zeros cannot be scaled.
 
     Examples
     --------
@@ -146,7 +145,7 @@ def _factors(target: Floats, actual: Floats) -> Floats:
 
 
 def spread(expected: Floats, n: int, rng: np.random.Generator) -> Ints:
-    """Return n codes in random order, each as often as expected up to rounding, which is at random and without bias.
+    """Return n codes in random order, in the expected proportions; counts are rounded at random, without bias.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The domain of every published column: public knowledge, given by the user and not read from the data.
+"""Domains of the published columns: public knowledge set by the user, not read from the data.
 
-The sensitivity of a column is the width of its domain, so a bound that follows the data tells about the data.
-Bins divide a domain, from public knowledge alone: equal parts of an interval, or the list of categories.
+The sensitivity of a column is the width of its domain, so bounds read from the data reveal something about the data.
+Bins divide a domain by public knowledge alone: equal parts of an interval, or the list of categories.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shoal.tables.table import check_name
 
 __all__ = ["Bounds", "BoundsGiven", "CategoryBins", "ColumnBins", "NumberBins", "WholeBins", "read_bounds"]
 
-# Within these limits the noise of any budget, and the squares and sums of squares behind it, are finite numbers.
+# Within these limits, the noise of any budget and its squares and sums of squares are finite.
 FARTHEST, NARROWEST = 1e100, 1e-100
 
 BoundsGiven = Mapping[Any, tuple[float, float]] | Literal["data"]
@@ -31,7 +31,7 @@ BoundsGiven = Mapping[Any, tuple[float, float]] | Literal["data"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """The domain of each column, lower and upper ends as vectors."""
+    """The domain of each column, as vectors of lower and upper ends."""
 
     lower: Floats
     upper: Floats
@@ -39,25 +39,25 @@ class Bounds:
 
     @property
     def width(self) -> Floats:
-        """Δ of each column: how far a value can change at most."""
+        """Δ of each column: the greatest possible change of a value."""
         width: Floats = self.upper - self.lower
         return width
 
     def clip(self, X: Floats) -> Floats:
-        """Bring values into the domain."""
+        """Clip values to the domain."""
         clipped: Floats = np.clip(X, self.lower, self.upper)
         return clipped
 
     def outside(self, X: Floats) -> Ints:
-        """Count the values of each column that are not in the domain."""
+        """Count the values of each column outside the domain."""
         return np.asarray(((self.lower > X) | (self.upper < X)).sum(axis=0), dtype=np.int64)
 
 
 def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
-    """Check the given bounds, or take them from the data with a warning.
+    """Check the user's bounds, or read them from the data with a warning.
 
-    ``"data"`` stands for 0 (the minimum, if it is below) to 1.5 times the maximum, as in the paper's experiments; X is
-    read for it only.
+    ``"data"`` means 0 (or the minimum, if it is lower) to 1.5 times the maximum, as in the paper's experiments; X is
+    used only for this.
 
     Examples
     --------
@@ -80,8 +80,8 @@ def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds
     for name in names:
         if name not in bounds:
             raise InputError(
-                f"{parameter('bounds')} must give the domain of every published column; {name!r} has none. Use the "
-                "least and the greatest value it can have, from public knowledge and not from the data."
+                f"{parameter('bounds')} must contain the domain of every published column; {name!r} has none. Use the "
+                "least and the greatest possible value, from public knowledge and not from the data."
             )
         pairs.append(_pair(name, bounds[name]))
     lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
@@ -93,17 +93,17 @@ def _pair(name: Name, pair: Any) -> tuple[float, float]:
         lower, upper = (float(end) for end in pair)
     except (TypeError, ValueError):
         raise InputError(
-            f"{parameter('bounds')} must give (lower, upper) for column {name!r}, got {pair!r}; for example (0, 1e6)."
+            f"{parameter('bounds')} must be (lower, upper) for column {name!r}, got {pair!r}; for example (0, 1e6)."
         ) from None
     if not (np.isfinite([lower, upper, upper - lower]).all() and lower < upper):
         raise InputError(
-            f"{parameter('bounds')} must give two finite numbers, the lower one first, for column {name!r}, got "
-            f"{lower:g} and {upper:g}."
+            f"{parameter('bounds')} must be two finite numbers, lower first, for column {name!r}, got {lower:g} and "
+            f"{upper:g}."
         )
     if not _computable(lower, upper):
         raise InputError(
-            f"{parameter('bounds')} must lie between {-FARTHEST:g} and {FARTHEST:g} and at least {NARROWEST:g} apart, "
-            f"or the noise leaves the range of floating-point numbers; for column {name!r} got {lower:g} and "
+            f"{parameter('bounds')} must be between {-FARTHEST:g} and {FARTHEST:g} and at least {NARROWEST:g} apart, "
+            f"or the noise exceeds the range of floating-point numbers; for column {name!r} got {lower:g} and "
             f"{upper:g}. Convert the column to other units, or use another domain."
         )
     return lower, upper
@@ -115,7 +115,7 @@ def _computable(lower: float, upper: float) -> bool:
 
 def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
     warnings.warn(
-        f"{setting('bounds', 'data')} reads the domain from the confidential values, so nothing is guaranteed: for "
+        f"{setting('bounds', 'data')} reads the domain from the confidential values, so no guarantee holds: for "
         "experiments only. Do not release the result; a release needs bounds from public knowledge.",
         DataBoundsWarning,
         stacklevel=7,
@@ -125,14 +125,13 @@ def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
     for name, low, high in zip(names, lower, upper, strict=True):
         if not _computable(low, high):
             raise InputError(
-                f"Column {name!r} has no domain that {setting('bounds', 'data')} could read: 1.5 times its maximum "
-                f"must lie above 0 and above its minimum, and no value beyond {-FARTHEST:g} or {FARTHEST:g}. Set its "
-                "bounds."
+                f"{setting('bounds', 'data')} cannot read a domain for column {name!r}: 1.5 times its maximum must be "
+                f"above 0 and above its minimum, and no value beyond {-FARTHEST:g} or {FARTHEST:g}. Set its bounds."
             )
     return Bounds(lower, upper, from_data=True)
 
 
-MOST = 2**53  # whole numbers up to here are exact as floats
+MOST = 2**53  # all integers up to this one are exact as floats
 
 
 @dataclass(frozen=True)
@@ -156,14 +155,14 @@ class NumberBins:
         return np.clip(parts, 0, self.size - 1).astype(np.int64)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return a value of each bin, all values of a bin being equally likely."""
+        """Return a random value from each bin, uniformly distributed within the bin."""
         parts = (codes + rng.random(len(codes))) / self.size
         return np.clip(self.lower + parts * (self.upper - self.lower), self.lower, self.upper)
 
 
 @dataclass(frozen=True)
 class WholeBins:
-    """Whole numbers of an interval, one in each bin if there are few, else equally many.
+    """Whole numbers of an interval: one per bin if they are few, otherwise about equally many per bin.
 
     Examples
     --------
@@ -179,7 +178,7 @@ class WholeBins:
 
     @cached_property
     def starts(self) -> Ints:
-        """The first number of each bin, and the one after the last."""
+        """The first number of each bin, and the number after the last bin."""
         first = max(math.ceil(self.lower), -MOST)
         numbers = min(math.floor(self.upper), MOST) - first + 1
         size = min(self.limit, max(0, numbers))
@@ -187,7 +186,7 @@ class WholeBins:
 
     @property
     def size(self) -> int:
-        """The number of bins; none where no whole number lies in the interval."""
+        """The number of bins; 0 if the interval contains no whole number."""
         return len(self.starts) - 1
 
     def encode(self, values: Floats) -> Ints:
@@ -196,13 +195,13 @@ class WholeBins:
         return np.clip(parts, 0, self.size - 1)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return a number of each bin, all numbers of a bin being equally likely."""
+        """Return a random number from each bin, uniformly distributed within the bin."""
         return rng.integers(self.starts[codes], self.starts[codes + 1]).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class CategoryBins:
-    """Categories, each a bin: they are coded already."""
+    """Categories, one per bin; their values are codes already."""
 
     size: int
     ordered = False
@@ -212,7 +211,7 @@ class CategoryBins:
         return np.clip(values, 0, self.size - 1).astype(np.int64)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return the codes themselves."""
+        """Return the codes unchanged."""
         return codes.astype(np.float64)
 
 

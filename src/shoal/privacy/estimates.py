@@ -1,12 +1,12 @@
-"""Estimates with error bars: from the noisy sums and the scale of their noise, both public, and nothing else.
+"""Estimates with error bars, computed only from public figures: the noisy sums and the scale of their noise.
 
-Averaging in groups leaves the sum of a column as it is, so the mean of the noisy sums is the mean of the column (its
-values clipped to the domain) plus noise with a standard deviation of scale · √(2 · groups)/n. Truncation to the
-domain would pull it towards the middle: estimates are made before it.
+Averaging in groups preserves the sum of a column, so the mean of the noisy sums is the mean of the column (its values
+clipped to the domain) plus noise with a standard deviation of scale · √(2 · groups)/n. Truncation to the domain would
+bias it towards the middle, so estimates are computed before truncation.
 
-Where the order of the groups is fixed beforehand (the i-th group holds the values of the i-th ranks), the group with
-the q-th part of the records tells a quantile: its mean plus noise with a standard deviation of scale · √2/size. What
-it estimates is the mean of the values of these ranks.
+If the order of the groups is fixed beforehand (the i-th group contains the values of the i-th ranks), the group at
+share q of the records estimates a quantile: its mean plus noise with a standard deviation of scale · √2/size. The
+quantity it estimates is the mean of the values of these ranks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUANTILES = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure, and the standard error that noise gives it."""
+    """A figure with the standard error due to noise."""
 
     value: float
     error: float
@@ -39,14 +39,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates about a column as a whole.
+    """Estimates for a whole column.
 
     Parameters
     ----------
     mean
-        Its mean; None for categories.
+        The mean; None for categories.
     quantiles
-        Its quantiles, where the order of the groups is fixed beforehand.
+        The quantiles, if the order of the groups is fixed beforehand.
     shares
         The share of each category.
     """
@@ -56,22 +56,22 @@ class Estimates:
     shares: Mapping[Any, Estimate] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, Estimate]]:
-        """Return the figures with their names."""
+        """Return the names and figures of all estimates."""
         names = [("mean", self.mean)] if self.mean is not None else []
         names += [(f"{100 * share:g} % quantile", figure) for share, figure in self.quantiles.items()]
         return names + [(f"share of {name}", figure) for name, figure in self.shares.items()]
 
 
 def estimate_column(noisy: Floats, sizes: Ints, scale: float, *, ordered: bool) -> Estimates:
-    """Return the estimates of a column from the noisy means of its groups.
+    """Return the estimates for a column from the noisy means of its groups.
 
-    The means are not truncated; `scale` is that of the noise on the sum of a group; `ordered` groups follow an order of
-    values that was fixed beforehand.
+    The means are not truncated; `scale` is the scale of the noise on the sum of a group; `ordered` means that the
+    groups follow an order of values that was fixed beforehand.
 
     Examples
     --------
-    >>> found = estimate_column(np.array([1.0, 5.0]), np.array([2, 2]), 0.1, ordered=True)
-    >>> print(found.mean, "|", found.quantiles[0.75])
+    >>> estimates = estimate_column(np.array([1.0, 5.0]), np.array([2, 2]), 0.1, ordered=True)
+    >>> print(estimates.mean, "|", estimates.quantiles[0.75])
     3 ± 0.05 | 5 ± 0.071
     """
     n = int(sizes.sum())

@@ -1,8 +1,8 @@
-"""Choosing k and ε: the error to expect from every method, from closed forms, with no noise drawn and nothing released.
+"""The expected error of every method for k and ε, from closed forms; no noise is drawn and nothing is released.
 
-By default from public figures alone: an upper limit of the error of any table of n records within the bounds
-(`worst_case`). On request from the confidential values: the expected SSE of a column is the SSE of its groups plus
-Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k that is chosen so follows the
+By default it uses public figures alone: an upper limit of the error of any table of n records within the bounds
+(`worst_case`). On request it uses the confidential values: the expected SSE of a column is the SSE of its groups plus Σ
+size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k chosen from these figures follows the
 data, and ε does not cover the choice. One partition serves all ε, except for ``"optimal"``, whose groups depend on ε.
 """
 
@@ -43,7 +43,7 @@ __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 PICTURES = (".png", ".svg", ".pdf")
-# Methods in colours that remain apart for colour-blind readers and in print.
+# Colours that colour-blind readers and black-and-white prints can distinguish.
 COLOURS = {
     "insensitive-ir": "#D55E00",
     "insensitive": "#CC79A7",
@@ -53,13 +53,13 @@ COLOURS = {
     "mdav": "#009E73",
 }
 OTHER_COLOUR = "#56B4E9"
-# Methods of `shoal.methods` whose groups of one column are runs of its sorted values.
+# Methods of `shoal.methods` that group a single column into runs of its sorted values.
 RUNS = ("mdav", "fixed", "univariate")
 
 
 @dataclass(frozen=True)
 class Point:
-    """The expected error of a method: its k (None if it has none) and the expected SSE of all columns."""
+    """The expected error of a method: its k (None for a method without k) and the expected SSE of all columns."""
 
     method: str
     k: int | None
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Exploration:
-    """The expected errors: of the worst table there can be, or exact figures of the confidential values (`private`)."""
+    """The expected errors of the worst possible table, or exact figures of the confidential values (`private`)."""
 
     points: tuple[Point, ...]
     records: int
@@ -79,18 +79,18 @@ class Exploration:
 
     @property
     def origin(self) -> str:
-        """The origin of the figures, and who may see them."""
+        """The origin of the figures and their permitted readers."""
         if self.private:
             return "computed from the confidential values: for the data holder, not for release"
         return "in the worst case, from public figures alone: number of records, bounds and epsilon"
 
     @property
     def epsilons(self) -> list[float]:
-        """The budgets that were looked at."""
+        """The budgets explored."""
         return sorted({point.epsilon for point in self.points})
 
     def best(self, method: str, epsilon: float) -> Point:
-        """Return the k that a method does best with."""
+        """Return the point with the method's best k."""
         return min((p for p in self.points if p.method == method and p.epsilon == epsilon), key=lambda p: p.sse)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Exploration:
         return "\n".join(lines)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw expected SSE against k, one panel for each ε, as a picture file."""
+        """Draw the expected SSE against k, with one panel per ε, into a picture file."""
         from matplotlib.figure import Figure
 
         target = Path(path)
@@ -165,45 +165,44 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> Exploration:
-    """Compute the expected SSE of methods over k and ε: in the worst case, from public figures, unless asked otherwise.
+    """Compute the expected SSE of methods by k and ε; by default the worst case, from public figures.
 
     Parameters
     ----------
     data, bounds, columns, budget, sets, unit, contributions, delimiter, encoding, decimal, thousands
-        As for `shoal.publish`; shares of a given budget count in proportion to their sum.
+        As in `shoal.publish`; the shares of a budget mapping count in proportion to their sum.
     epsilon
-        The budgets to look at.
+        The budgets to explore.
     k
-        The group sizes to look at, for methods that need one; a dozen from 2 to n/2 if not given.
+        The group sizes to explore, for methods that need one; by default a dozen from 2 to n/2.
     methods
-        The methods to look at.
+        The methods to explore.
     private
-        Look at the confidential values, with a `PrivateExplorationWarning`: the figures are exact and for the data
-        holder alone, and ε does not cover a k that is chosen by them.
+        Use the confidential values, with a `PrivateExplorationWarning`: the figures are exact and for the data holder
+        alone, and ε does not cover a k chosen from them.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> found = explore(rng.random((200, 1)), bounds={0: (0, 1)}, epsilon=1.0, k=[5, 20], methods=["insensitive-ir"])
-    >>> found.best("insensitive-ir", 1.0)
+    >>> result = explore(rng.random((200, 1)), bounds={0: (0, 1)}, epsilon=1.0, k=[5, 20], methods=["insensitive-ir"])
+    >>> result.best("insensitive-ir", 1.0)
     Point(method='insensitive-ir', k=20, epsilon=1.0, sse=6.0)
     """
     entries = [find_publication_method(name) for name in as_names(methods)]
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
     if MARGINALS in entries:
         raise InputError(
-            f"{parameter('methods')} cannot name 'marginals': its records are synthetic, so no squared error of "
-            "records can be expected. The noise on its counts follows from public figures: a release shows it in "
-            "'scales'."
+            f"{parameter('methods')} cannot include 'marginals': its records are synthetic, so they have no expected "
+            "squared error. The noise on its counts follows from public figures; a release lists it in 'scales'."
         )
     if not entries or not epsilons:
-        raise InputError(f"{parameter('methods')} and {parameter('epsilon')} must each name at least one value.")
+        raise InputError(f"{parameter('methods')} and {parameter('epsilon')} must each contain at least one value.")
     csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
     prepared = prepare(data, columns, bounds, unit, contributions, **csv)
     if private:
         warnings.warn(
-            "These figures are computed from the confidential values: keep them inside. Epsilon does not cover what is "
-            "chosen by them: a k that follows the data tells about the data.",
+            "These figures are computed from the confidential values: do not publish them. Epsilon does not cover "
+            "choices based on them: a k chosen from the data reveals something about the data.",
             PrivateExplorationWarning,
             stacklevel=2,
         )
@@ -229,25 +228,25 @@ def _worst_case(
     sets: Sequence[Sequence[int]],
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
-    """Yield for each ε an upper limit of the expected SSE of tables within the bounds."""
+    """Yield each ε with an upper limit of the expected SSE of all tables within the bounds."""
     n = len(prepared.X)
     for epsilon, shares in budgets.items():
         total = 0.0
         for columns in sets:
             for j in columns:
                 budget, width = float(shares[j]), float(prepared.bounds.width[j])
-                if entry.name == "optimal":  # its groups are at least as good as those of any k
+                if entry.name == "optimal":  # the groups of `optimal` are at least as good as those of any k
                     total += least_worst_case_sse(n, budget, width)
                     continue
                 k = size or 1
                 if entry.name == "insensitive" and len(columns) > 1:
-                    budget /= n // k  # a change of one record can move all groups
+                    budget /= n // k  # changing one record can change all groups
                 total += worst_case_sse(n, k, budget, width, largest=_largest(entry, n, size, len(columns)))
         yield epsilon, total
 
 
 def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -> int:
-    """Return the most records of groups that may reach from end to end of the domain of a column."""
+    """Return the most records of groups that may span the whole domain of a column."""
     k = size or 1
     if k == 1 and entry != GIVEN:
         return 1
@@ -263,7 +262,7 @@ def _exact(
     sets: Sequence[Sequence[int]],
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
-    """Yield for each ε the expected SSE of this table."""
+    """Yield each ε with the expected SSE of this table."""
     groupings: list[ColumnGroups] = []
     averaging = 0.0
     for epsilon, shares in budgets.items():
@@ -276,7 +275,7 @@ def _exact(
 
 
 def _shares(epsilon: float, budget: Budget, prepared: ConfidentialTable, numbers: Sequence[Sequence[int]]) -> Floats:
-    """Return what each column has of ε for a record."""
+    """Return each column's share of ε per record."""
     if not isinstance(budget, str):
         total = sum(check_epsilon(share, f"budget[{name!r}]") for name, share in budget.items())
         budget = {name: float(share) * epsilon / total for name, share in budget.items()}
@@ -294,5 +293,5 @@ def _noise(groupings: Sequence[ColumnGroups], width: Floats, budgets: Floats) ->
 
 
 def _some_sizes(n: int) -> list[int]:
-    """Return about a dozen sizes from 2 to n/2, evenly spaced on a log scale."""
+    """Return about a dozen sizes from 2 to n/2, evenly spaced on a logarithmic scale."""
     return np.unique(np.rint(np.geomspace(2, max(2, n // 2), 12)).astype(np.int64)).tolist() if n > 1 else [1]

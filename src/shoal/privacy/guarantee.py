@@ -1,4 +1,4 @@
-"""The guarantee of a release in words: who is covered by ε, under which definition, and what can still be learnt."""
+"""The guarantee of a release in words: the records covered by ε, the definition, and the remaining risk."""
 
 from __future__ import annotations
 
@@ -14,72 +14,72 @@ __all__ = ["factor", "guarantee", "learnt"]
 
 _GIVEN_GROUPS = (
     "This is differential privacy in the sense of Definition 3 of Soria-Comas and Domingo-Ferrer (2018), for the "
-    "individuals behind the microaggregated table: with the groups taken as given, replacing {values} in "
-    "{columns} by any others within the bounds changes the probability of any released values by a factor of at most "
-    "e^{epsilon} = {factor}. The groups themselves are not covered: {formed}"
-    "the release shows which records share a value, hence every group and its size. It is therefore NOT "
-    "ε-differentially private as a mechanism from raw table to released table (Definition 1); methods 'none', "
-    "'insensitive' and 'insensitive-ir' are. Records stand in the order of the input."
+    "individuals behind the microaggregated table: with the groups taken as given, replacing {values} in {columns} by "
+    "any others within the bounds changes the probability of any released values by a factor of at most e^{epsilon} = "
+    "{factor}. The groups themselves are not covered: {formed}the release shows which records share a value, hence "
+    "every group and its size. It is therefore NOT ε-differentially private as a mechanism from raw table to released "
+    "table (Definition 1); methods 'none', 'insensitive' and 'insensitive-ir' are. Records are in the order of the "
+    "input."
 )
 _FORMED = "they were formed from the confidential values, and "
 _WHOLE_MECHANISM = (
-    "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: replacing "
-    "{values} in {columns} by any others within the bounds changes the probability of any release by a factor "
-    "of at most e^{epsilon} = {factor}. {order}"
+    "This is ε-differential privacy (Definition 1) from raw table to released table: replacing {values} in {columns} "
+    "by any others within the bounds changes the probability of any release by a factor of at most e^{epsilon} = "
+    "{factor}. {order}"
 )
 _COUNTED = (
-    "This is (ε, δ)-differential privacy (Definition 1, but for δ) of the whole way from raw table to released table: "
-    "replacing {values} in {columns} by any others in the domain brings the probability p of any set of releases to at "
-    "most e^{epsilon} · p + δ = {factor} · p + {delta}. It is accounted in zCDP, with ρ = {rho}. The released records "
-    "were drawn from a model of noisy counts: none of them is anybody's, and there are as many as in the table."
+    "This is (ε, δ)-differential privacy (Definition 1, except for δ) from raw table to released table: replacing "
+    "{values} in {columns} by any others in the domain raises the probability p of any set of releases to at most "
+    "e^{epsilon} · p + δ = {factor} · p + {delta}. It is accounted in zCDP, with ρ = {rho}. The released records were "
+    "drawn from a model of noisy counts: none of them belongs to anybody, and there are as many as in the table."
 )
 _ORDER = {
     "none": (
-        "Records stand in the order of the input, each with noise of its own; that order must not itself depend on "
-        "confidential values (a table sorted by income would tell)."
+        "Records are in the order of the input, each with independent noise; that order must not itself depend on "
+        "confidential values (the order of a table sorted by income reveals incomes)."
     ),
     "insensitive": (
-        "Records stand in the order of their groups, not in the order of the input: a released row belongs to "
-        "nobody in particular, and no other column can be joined to it."
+        "Records are in the order of their groups, not in the order of the input: a released row belongs to nobody in "
+        "particular, and no other column can be joined to it."
     ),
     "insensitive-ir": (
-        "Every column stands in an order of its own, not in the order of the input: a released row belongs to nobody "
-        "in particular, its cells do not belong together, and relations between columns cannot be seen."
+        "Every column has an order of its own, not the order of the input: a released row belongs to nobody in "
+        "particular, its cells do not belong together, and relations between columns cannot be seen."
     ),
 }
 _ONE_RECORD = (
-    "It assumes one record for each person: no unit was named, so a person with m records is protected by "
-    "{m_times} only."
+    "It assumes one record per person: no unit column was set, so a person with m records is protected by {m_times} "
+    "only."
 )
 _UNIT = (
-    "The records of one {unit} share ε: the noise is {noise}. It assumes as public knowledge, not found out from the "
-    "table, that no {unit} has more than {m}; in the table none has. Column {unit} is not released{order}."
+    "The records of one {unit} share ε: the noise is {noise}. It assumes as public knowledge, not read from the table, "
+    "that no {unit} has more than {m} records; in the table none has. Column {unit} is not released{order}."
 )
-_TIED = ", but where the order of the input keeps the records of one {unit} together, so does the release"
+_TIED = ", but if the order of the input keeps the records of one {unit} together, so does the release"
 _ASSUMED = (
-    "It also assumes that the number of records and the bounds are public knowledge. Whoever publishes the same people "
-    "again spends again: budgets add up."
+    "It also assumes that the number of records and the bounds are public knowledge. Publishing the same people again "
+    "spends budget again: budgets add up."
 )
 _LEARNT_OF_GROUPS = (
-    "Whoever knows all other records can try every value that the missing one may have, form the groups again and "
-    "exclude each value that gives other groups than those seen. ε does not limit this: it may leave a small part "
-    "of the domain, or none but the truth. Take it only where who is grouped with whom, and what follows from it, "
-    "may be known."
+    "An attacker who knows all other records can try every possible value of the missing one, form the groups again "
+    "and exclude each value that yields other groups than those released. ε does not limit this: it may leave a small "
+    "part of the domain, or only the true value. Use such a method only if the groups of the records, and all "
+    "conclusions from them, may become public."
 )
 _LEARNT_FROM_COUNTS = (
-    "Whoever knows all other records, and is left with two equally likely guesses of the missing one, is right with a "
-    "probability of at most {guess} after seeing the release; 0.5 would be a toss of a coin. No value is excluded. "
-    "What is true of everybody can be learnt of each: that is not prevented, here or anywhere."
+    "An attacker who knows all other records and has two equally likely guesses of the missing one is right with a "
+    "probability of at most {guess} after seeing the release; 0.5 would be a coin toss. No value is excluded. Facts "
+    "that are true of everybody can be learnt about each person: no method prevents that."
 )
 _LEARNT_WITHIN_EPSILON = (
-    "Whoever knows all other records, and holds one value of the missing record for so many times as likely as another "
-    "before seeing the release, may hold it for up to {factor} times as many afterwards, and for no more: true of any "
-    "two values. What is true of everybody can be learnt of each: that is not prevented, here or anywhere."
+    "An attacker who knows all other records, and considers one value of the missing record x times as likely as "
+    "another before seeing the release, may consider it at most {factor} · x times as likely afterwards. This holds "
+    "for any two values. Facts that are true of everybody can be learnt about each person: no method prevents that."
 )
 
 
 def factor(epsilon: float) -> str:
-    """Return e^ε in words.
+    """Return e^ε as text.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def factor(epsilon: float) -> str:
 
 
 def learnt(entry: PublicationMethod, epsilon: float, rho: float | None = None) -> str:
-    """Describe what somebody can learn of a record who knows all others."""
+    """Describe what an attacker who knows all other records can learn about one record."""
     if rho is not None:
         return _LEARNT_FROM_COUNTS.format(guess=f"{math.ceil(100 * guess_of(rho, epsilon)) / 100:g}")
     return _LEARNT_OF_GROUPS if entry.definition == 3 else _LEARNT_WITHIN_EPSILON.format(factor=factor(epsilon))
@@ -107,19 +107,19 @@ def guarantee(
     seeded: bool = False,
     counted: tuple[float, float] | None = None,
 ) -> str:
-    """Say in plain words what a release promises and what it does not; `counted` are δ and ρ, if there is a δ.
+    """Describe in plain words what a release guarantees and what it does not; `counted` is (δ, ρ), if there is a δ.
 
     Examples
     --------
     >>> from shoal.privacy.publication_methods import find_publication_method
     >>> guarantee(find_publication_method("none"), 1.0, ["sales"])
-    "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: ..."
+    "This is ε-differential privacy (Definition 1) from raw table to released table: ..."
     """
     sentences = []
     if seeded:
         sentences.append(
-            "NO GUARANTEE HOLDS: the noise was drawn from a seed, so whoever knows or guesses it can take the noise "
-            "off. For experiments only, not for release. Without the seed:"
+            "NO GUARANTEE HOLDS: the noise was drawn from a seed, so anyone who knows or guesses it can remove the "
+            "noise. For experiments only, not for release. Without the seed:"
         )
     if data_bounds:
         sentences.append(
@@ -148,8 +148,8 @@ def guarantee(
     sentences.append(_ASSUMED)
     if unprotected:
         sentences.append(
-            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in unprotected)}. They "
-            "can tell who a record belongs to."
+            f"NOT protected at all, released unchanged: {', '.join(repr(str(name)) for name in unprotected)}. They can "
+            "reveal whom a record belongs to."
         )
     return " ".join(sentences)
 

@@ -1,14 +1,14 @@
-"""The budget ledger of a data set: a JSON file of what was spent, checked and written before anything is released.
+"""Budget ledger of a data set: a JSON file of spent budgets, checked and written before each release.
 
-The file is locked while it is read and written, by the operating system, on a small file beside it: a process that
-crashes gives the lock back. Symbolic links are followed first, so that all names of a ledger have one lock; a ledger
-with a second hard link is refused, because the name that is not written would keep the old sum. Amounts are added as
-decimals, as they were typed: ten times 0.1 is 1.
+The file is locked while it is read and written, by an operating system lock on a small file next to it, so that a
+process that crashes releases the lock. Symbolic links are resolved first, so that all names of a ledger share one lock;
+a ledger with a second hard link is refused, because the other name would keep the old sum. Amounts are added as
+decimals, as typed: ten times 0.1 is 1.
 
-A ledger belongs to one data set, known by the name that its holder gives it and the names of its columns, never by
-anything computed from values. It adds up budgets of one kind: of one unit and under one definition of privacy; ε and δ
-each have a sum and a total of their own (basic composition), and without a total of δ there is none to spend. It is
-started on purpose (`new`): a ledger that is gone is not taken for one that never was.
+A ledger belongs to one data set, identified by the name that its holder chooses and by the names of its columns, never
+by anything computed from values. It adds up budgets of one kind: of the same unit and the same definition of privacy. ε
+and δ each have their own sum and total (basic composition); without a total of δ, no δ can be spent. A ledger is only
+created on request (`new`), so that a lost ledger is not mistaken for a first release.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from shoal.tables.outputs import written_beside
 __all__ = ["BudgetExceededError", "spend", "spent"]
 
 FORMAT = "shoal budget ledger 1"
-DATA_SET = ("dataset", "schema")  # what a ledger records of the data set, once
+DATA_SET = ("dataset", "schema")  # recorded once per ledger
 
 
 class BudgetExceededError(InputError):
-    """The data set's total budget does not allow this release."""
+    """Error for a release that would exceed the data set's total budget."""
 
 
 def spend(
@@ -49,29 +49,29 @@ def spend(
     total_delta: float | None = None,
     new: bool = False,
 ) -> dict[str, Any]:
-    """Record a budget as spent, or refuse it.
+    """Record a budget as spent; refuse it if it exceeds the total.
 
     Parameters
     ----------
     path
-        The ledger.
+        The ledger's file.
     epsilon
         The budget to spend.
     total
-        The total budget of the data set; needed for a new ledger, must be the recorded one for an old ledger.
+        The total budget of the data set: required for a new ledger; for an existing ledger it must equal the recorded
+        total.
     details
-        Other facts to record in the entry; all entries of a ledger must have the same ``"unit"`` and the same
-        ``"definition"``, or none. ``"dataset"`` and ``"schema"``, the name of the data set and of all its columns, are
-        recorded once.
+        Other facts to record in the entry. All entries of a ledger must agree in ``"unit"`` and in ``"definition"``.
+        ``"dataset"`` and ``"schema"``, the names of the data set and of all its columns, are recorded once.
     delta, total_delta
-        The same for δ; a ledger that was started without a total of δ has none to spend.
+        The same for δ; a ledger created without a total of δ has none to spend.
     new
-        Whether this is the first release of the data set: the ledger must not be there yet, and else it must.
+        True for the first release of the data set: the ledger must not exist yet; otherwise it must exist.
 
     Returns
     -------
     entry
-        What was recorded.
+        The recorded entry.
     """
     target = _resolved(Path(path))
     check_target(target, endings=(".json",))
@@ -105,24 +105,23 @@ def spend(
 
 
 def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: float) -> None:
-    """Refuse an amount that exceeds what is left of a total."""
+    """Refuse an amount that exceeds the rest of a total."""
     if amount and not total:
         raise BudgetExceededError(
-            f"Ledger {target} was started without a total of {name}, so {name}={amount:g} is refused. Use a method "
-            f"without {name}, or keep the data unpublished: a total that is raised afterwards protects nobody."
+            f"Ledger {target} was created without a total of {name}, so {name}={amount:g} is refused. Use a method "
+            f"without {name}, or keep the data unpublished: a total raised afterwards protects nobody."
         )
     if before + _decimal(amount) > _decimal(total):
         raise BudgetExceededError(
             f"Ledger {target} allows {name}={total:g} in total; {before.normalize():f} is spent, so {amount:g} more is "
-            f"refused. Use a smaller {name}, or keep the data unpublished: a total that is raised afterwards protects "
-            "nobody."
+            f"refused. Use a smaller {name}, or keep the data unpublished: a total raised afterwards protects nobody."
         )
 
 
 def _write(target: Path, content: Mapping[str, Any]) -> None:
-    """Write a ledger whole, and wait until it is on the disk under its name."""
+    """Write a ledger in one step, and wait until the file and its name are on disk."""
     if target.exists() and not os.access(target, os.W_OK):
-        raise FileError(f"Ledger {target} cannot be written: it is read-only for you. Ask whoever keeps it.")
+        raise FileError(f"Ledger {target} cannot be written: it is read-only for you. Ask its owner for access.")
     with written_beside(target) as temporary:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if os.name == "posix":
@@ -134,16 +133,16 @@ def _write(target: Path, content: Mapping[str, Any]) -> None:
 
 
 def spent(path: str | os.PathLike[str]) -> float:
-    """Return what a ledger has recorded as spent."""
+    """Return the ε that a ledger has recorded as spent."""
     return float(_sum(_open(Path(path), {}), "epsilon"))
 
 
 def _resolved(path: Path) -> Path:
-    """Return the file itself: the lock beside a link and its replacement would be the link's alone."""
+    """Return the path with links resolved: a lock next to a link would protect only that link."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):  # RuntimeError before Python 3.13
-        raise FileError(f"Ledger {path} cannot be read: its links lead nowhere. Name the file itself.") from None
+        raise FileError(f"Ledger {path} cannot be read: its links cannot be resolved. Use the file's path.") from None
 
 
 def _check_one_name(path: Path) -> None:
@@ -155,34 +154,34 @@ def _check_one_name(path: Path) -> None:
         raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
     if names > 1:
         raise InputError(
-            f"Ledger {path} must have one name, but it has {names} (hard links): what is spent under one name would be "
+            f"Ledger {path} must have one name, but it has {names} (hard links): budgets spent under one name would be "
             "missing under the others. Remove the others, or make them symbolic links."
         )
 
 
 def _check_data_set(path: Path, content: dict[str, Any], details: Mapping[str, Any]) -> None:
-    """Refuse the ledger of another data set."""
+    """Refuse a ledger that belongs to another data set."""
     name, columns = details.get("dataset"), details.get("columns", [])
     recorded, schema = content.setdefault("dataset", name), content.setdefault("schema", details.get("schema"))
     if recorded != name:
         raise InputError(
-            f"Ledger {path} keeps the budget of data set {recorded!r}, got {name!r} in {parameter('dataset')}. Name "
+            f"Ledger {path} records the budget of data set {recorded!r}, got {name!r} in {parameter('dataset')}. Use "
             "the ledger of this data set; budgets of the same people belong in one ledger."
         )
     strange = next((column for column in columns if column not in (schema or columns)), None)
     if strange is not None:
         raise InputError(
-            f"Ledger {path} keeps the budget of data set {recorded!r} with columns {', '.join(schema or ())}; "
-            f"{strange!r} is none of them. Is it another data set? Name its own ledger, unless the "
-            "same people are in both."
+            f"Ledger {path} records the budget of data set {recorded!r} with columns {', '.join(schema or ())}; "
+            f"{strange!r} is not one of them. If this is another data set, use another ledger, unless the same people "
+            "are in both."
         )
 
 
 def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, Any]) -> None:
-    """Refuse to add budgets that do not add up.
+    """Refuse to add budgets of different kinds.
 
-    A unit with m records has spent m times as much as a record; and ε of Definition 1 covers the groups, that of
-    Definition 3 does not, so that a sum of both would be a promise that nobody keeps.
+    A unit with m records spends m times as much as a single record. ε of Definition 1 covers the groups and ε of
+    Definition 3 does not, so a sum of both would guarantee neither.
     """
     units = [details.get("unit"), *(entry.get("unit") for entry in content["entries"])]
     ours, *earlier = ["single records" if unit is None else f"{unit!r} with all of its records" for unit in units]
@@ -190,7 +189,7 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
     if different is not None:
         raise InputError(
             f"Ledger {path} adds up budgets of {different}, and a budget of {ours} cannot be added to them. Use the "
-            f"same {parameter('unit')} as before, or keep another ledger whose total leaves room for what is spent "
+            f"same {parameter('unit')} as before, or use another ledger whose total leaves room for the budget spent "
             "here."
         )
     definition = details.get("definition")
@@ -200,8 +199,8 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
     if spent_under != definition:
         raise InputError(
             f"Ledger {path} adds up budgets under Definition {spent_under}, and one under Definition {definition} "
-            "cannot be added to them: they promise different things. Use a method of the same definition, or keep "
-            "another ledger whose total leaves room for what is spent here."
+            "cannot be added to them: they guarantee different things. Use a method of the same definition, or use "
+            "another ledger whose total leaves room for the budget spent here."
         )
 
 
@@ -209,12 +208,12 @@ def _started(path: Path, totals: Mapping[str, float | None], details: Mapping[st
     """Return the content of a new ledger."""
     if path.exists():
         raise InputError(
-            f"Ledger {path} already exists, so {setting('new_ledger', True)} is refused: what was spent must not be "
-            "forgotten. Leave it out to continue with this ledger."
+            f"Ledger {path} already exists, so {setting('new_ledger', True)} is refused: the recorded budgets must not "
+            "be lost. Leave it out to continue with this ledger."
         )
     if totals["total_budget"] is None:
         raise InputError(
-            f"Ledger {path} does not exist yet; a new one needs the total budget of the data set. Set "
+            f"Ledger {path} does not exist yet; a new ledger needs the total budget of the data set. Set "
             f"{parameter('total_budget')}."
         )
     budgets = {name: total for name, total in totals.items() if total is not None}
@@ -225,12 +224,12 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_doubles)
-        json.dumps(content, ensure_ascii=False).encode()  # half a character could not be written again
+        json.dumps(content, ensure_ascii=False).encode()  # an unpaired surrogate could not be written back
     except FileNotFoundError:
         raise InputError(
-            f"Ledger {path} does not exist. If the data set had one, put it back: a new one would forget what was "
-            f"spent. Use {setting('new_ledger', True)} for the first release; a new one needs the total budget of the "
-            f"data set. Set {parameter('total_budget')}."
+            f"Ledger {path} does not exist. If the data set had one, restore it: a new ledger would not contain the "
+            f"budget spent so far. For the first release, use {setting('new_ledger', True)} and set the total budget "
+            f"of the data set in {parameter('total_budget')}."
         ) from None
     except OSError as error:
         raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
@@ -242,15 +241,15 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
         recorded = content.get(name, 0.0)
         if total is not None and total != recorded:
             raise InputError(
-                f"{parameter(name)} must be the one that ledger {path} records, {recorded:g}, got {total:g}. Leave it "
-                "out."
+                f"{parameter(name)} must equal the total recorded in ledger {path}, {recorded:g}, got {total:g}. Leave "
+                "it out."
             )
     ledger: dict[str, Any] = content
     return ledger
 
 
 def _is_sound(content: Any) -> bool:
-    """Return whether a file holds what a ledger holds: entries that are numbered, amounts that are amounts."""
+    """Return True if a file's content is a valid ledger: numbered entries and valid amounts."""
     if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("entries"), list):
         return False
     entries = content["entries"]
@@ -268,7 +267,7 @@ def _is_sound(content: Any) -> bool:
 def _is_amount(value: object) -> bool:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
-    return 0 < value <= sys.float_info.max  # integers of JSON may be larger than any float
+    return 0 < value <= sys.float_info.max  # JSON integers may exceed the largest float
 
 
 def _refuse(constant: str) -> float:
@@ -276,7 +275,7 @@ def _refuse(constant: str) -> float:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the keys of an object; of a key that is there twice, nobody can say which one counts."""
+    """Return the keys of a JSON object; refuse duplicate keys, because their meaning is ambiguous."""
     content = dict(pairs)
     if len(content) < len(pairs):
         raise ValueError(pairs)
@@ -285,8 +284,8 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _not_a_ledger(path: Path) -> InputError:
     return InputError(
-        f"File {path} is not a budget ledger of shoal, or one that is damaged. Use another file, or put back a copy of "
-        "it; it was left as it is."
+        f"File {path} is not a budget ledger of shoal, or is damaged. Use another file, or restore it from a copy. It "
+        "was not changed."
     )
 
 
@@ -300,7 +299,7 @@ def _decimal(amount: float) -> Decimal:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Hold the lock of a ledger; the empty file that carries it stays, because removing it would free it for two."""
+    """Hold the lock of a ledger; the empty lock file stays, because removing it would admit two processes."""
     path = target.with_name(f".{target.name}.lock")
     try:
         file = path.open("a+b")

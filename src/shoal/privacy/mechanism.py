@@ -1,8 +1,10 @@
-"""publish(): from a confidential table to a differentially private one, in one direction.
+"""Publication: from a confidential table to a differentially private release, in one direction.
 
-read → choose columns → clip to public bounds → share the budget → group → rehearse → record the budget → noise → write.
-Algorithms 1 and 2 of the paper are the same steps here: columns that are grouped together share their groups. A budget
-that is recorded is spent whatever happens, so everything that can fail has been done before, with other numbers.
+read → choose columns → clip to public bounds → divide the budget → group → rehearse → record the budget → noise →
+write.
+Algorithms 1 and 2 of the paper are the same steps here: columns that are grouped together share their groups. A
+recorded budget counts as spent even if a later step fails, so every step that can fail is rehearsed beforehand with
+other numbers.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ __all__ = ["publish", "publish_request"]
 
 @with_parameters_of(PublishRequest)
 def publish(data: Any, epsilon: float, **parameters: Any) -> Publication:
-    """Publish a table with differential privacy: groups' means with Laplace noise, shared by all records of a group.
+    """Publish a table with differential privacy: noisy group means (Laplace), shared by all records of a group.
 
     Read the `guarantee` of the result before you release it. ``"insensitive-ir"``, ``"insensitive"`` and ``"none"`` are
     ε-differentially private from raw to released table (Definition 1). All other methods take the groups as given
-    (Definition 3), and warn with a `GroupsAsGivenWarning`.
+    (Definition 3) and emit a `GroupsAsGivenWarning`.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def publish(data: Any, epsilon: float, **parameters: Any) -> Publication:
     Returns
     -------
     Publication
-        The released table, the guarantee in words, budgets, expected errors.
+        The released table, the guarantee in words, budgets and expected errors.
 
     Examples
     --------
@@ -59,7 +61,7 @@ def publish(data: Any, epsilon: float, **parameters: Any) -> Publication:
 
 
 def publish_request(data: Any, request: PublishRequest) -> Publication:
-    """Publish a table as a request says."""
+    """Publish a table according to a request."""
     check_library()
     check_output(data, request.output)
     plan = _plan(data, request)
@@ -101,7 +103,7 @@ def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
 
 
 def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
-    """Return what the ledger records of a release: nothing that depends on a value."""
+    """Return the ledger's record of a release, which does not depend on any value."""
     unit = plan.prepared.unit
     return {
         "dataset": dataset,
@@ -114,7 +116,7 @@ def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
 
 
 def _parameters(plan: PublicationPlan, budget: str, seed: int | None) -> dict[str, Any]:
-    """Return everything that decided the result, as plain values."""
+    """Return all parameters that determined the result, as plain values."""
     prepared = plan.prepared
     return {
         "epsilon": plan.epsilon,
@@ -136,7 +138,7 @@ def _parameters(plan: PublicationPlan, budget: str, seed: int | None) -> dict[st
 
 
 def _facts(plan: PublicationPlan) -> dict[str, Any]:
-    """Return what a publication says of itself and of each column: promise, domains, and what was done."""
+    """Return the facts of a publication and of its columns: guarantee, domains and processing steps."""
     prepared = plan.prepared
     ends = zip(prepared.bounds.lower.tolist(), prepared.bounds.upper.tolist(), strict=True)
     answers = {answer.name: answer.outside for answer in prepared.answers}
@@ -161,7 +163,7 @@ def _facts(plan: PublicationPlan) -> dict[str, Any]:
 
 
 def _of_groups(plan: PublicationPlan) -> dict[str, Any]:
-    """Return the noise of each column, its groups and the expected SSE."""
+    """Return the noise scale, the groups and the expected SSE of each column."""
     prepared = plan.prepared
     errors, labels, sizes = np.empty(len(prepared.names)), np.empty(prepared.X.shape, dtype=np.int64), {}
     for grouping in plan.groupings:
@@ -180,7 +182,7 @@ def _of_groups(plan: PublicationPlan) -> dict[str, Any]:
 
 
 def _of_counts(plan: PublicationPlan, counting: CountPlan) -> dict[str, Any]:
-    """Return the noise on the counts of each column and of pairs; there are no groups."""
+    """Return the noise on the counts of columns and pairs; this method forms no groups."""
     spending = counting.spending
     return {
         "scales": dict(zip(plan.prepared.published, spending.histogram_scales, strict=True)),
@@ -197,18 +199,18 @@ def _of_counts(plan: PublicationPlan, counting: CountPlan) -> dict[str, Any]:
 def _notes(plan: PublicationPlan) -> list[str]:
     notes = []
     if plan.unprotected:
-        notes.append(f"released as they are, without protection: {', '.join(map(str, plan.unprotected))}")
+        notes.append(f"released unchanged, without protection: {', '.join(map(str, plan.unprotected))}")
     notes += plan.prepared.table.index_notes
     if plan.prepared.bounds.from_data:
-        notes.append("bounds were read from the data: for experiments, not for release")
+        notes.append("bounds were read from the data: for experiments only, not for release")
     if plan.counting is not None:
         notes.append("records were drawn from a model: a row belongs to nobody, and sums of columns are not kept")
     elif not plan.method.keeps_rows:
         notes.append(
-            "rows stand in the order of the groups, not in the order of the input"
+            "rows are in the order of the groups, not in the order of the input"
             if len(plan.groupings) + len(plan.prepared.answers) == 1
-            else "every column stands in an order of its own: cells of a row do not belong together"
+            else "every column has an order of its own: the cells of a row do not belong together"
         )
     if not plan.truncate:
-        notes.append("values may lie outside their domain: they were not truncated")
+        notes.append("values may be outside their domain because they were not truncated")
     return notes

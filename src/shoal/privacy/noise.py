@@ -1,17 +1,17 @@
-"""The noise, from OpenDP: integers in, integers out, exact arithmetic, system randomness.
+"""Noise from OpenDP: integers in, integers out, exact arithmetic, system randomness.
 
-Sums of groups get discrete Laplace noise, counts discrete Gaussian noise, and scores Gumbel noise, whose greatest score
-is the choice of the exponential mechanism.
+Sums of groups get discrete Laplace noise, counts discrete Gaussian noise, and scores Gumbel noise; the greatest noisy
+score is the choice of the exponential mechanism.
 
-Naive floating-point Laplace noise leaks the value in its low bits (Mironov 2012), and a sum of floats is more
-sensitive than the theory says. So nothing here is done in floats before the noise is on: the clipped values become
-whole numbers on a grid over the public domain, their sum over a group is exact, and a change of one record
-changes it by at most the number of steps of the grid. OpenDP's discrete Laplace (exact arithmetic, system randomness)
-then makes the sums private: the same scale serves groups of every size, in one call. Dividing by the size, going back
-to units and truncating to the domain are post-processing.
+Naive floating-point Laplace noise leaks the value in its low bits (Mironov 2012), and a sum of floats is more sensitive
+than in theory. So no float is used before the noise is added: the clipped values become whole numbers on a grid over
+the public domain, their sum over a group is exact, and a change of one record changes it by at most the number of steps
+of the grid. OpenDP's discrete Laplace mechanism (exact arithmetic, system randomness) then makes the sums private: one
+call with one scale serves groups of every size. Dividing by the size, converting back to units and truncating to the
+domain are post-processing.
 
-The grid of a column of real numbers is fine, 0 … 2^b (b = 40 where n and ε allow it, never below 20), so the noise of a
-group's mean is Laplace with scale Δ/(size · ε) to that many bits. A column of integers is its own grid.
+The grid of a column of real numbers is fine, 0 … 2^b (b = 40 if n and ε allow it, never below 20), so the noise of a
+group's mean is Laplace with scale Δ/(size · ε) up to that many bits. A column of integers is its own grid.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = [
 ]
 
 FINEST, COARSEST = 40, 20
-# A draw beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
+# Noise beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
 TAIL = 64
-# Groups to draw for at a time: OpenDP leaves the interpreter to other threads while it draws.
+# Groups per draw: OpenDP releases the interpreter to other threads while it draws.
 BATCH = 20_000
 
 
@@ -62,8 +62,8 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
 ) -> Floats:
     """Return the noisy mean of each group of one column.
 
-    `touched` is how many Δ the sums of all groups can change together when one record changes. For integers the noise
-    is added to exact sums, without a grid. With `rng` the result is reproducible and not private.
+    `touched` is the total change of the sums of all groups, in Δ, when one record changes. For integers the noise is
+    added to exact sums, without a grid. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
 
 
 def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
-    """Refuse budgets that are too small whatever the groups are."""
+    """Refuse budgets that are too small for any groups."""
     for name, epsilon in zip(names, budgets.tolist(), strict=True):
         check_grid(n, epsilon, 1, name)
 
@@ -98,7 +98,7 @@ def check_library() -> None:
 
 
 def check_grid(n: int, epsilon: float, touched: int, name: object, width: float | None = None) -> None:
-    """Refuse a budget so small that its noise leaves no grid in 64-bit integers; `width` is that of integers."""
+    """Refuse a budget whose noise leaves no grid in 64-bit integers; `width` is the domain's, for integers."""
     if epsilon == 0 or _grid_bits(n, epsilon, touched) < (COARSEST if width is None else math.log2(width)):
         raise InputError(
             f"{parameter('epsilon')} leaves column {name!r} a budget of {epsilon:g}, too small for noise in 64-bit "
@@ -111,12 +111,12 @@ def _steps(n: int, epsilon: float, touched: int, width: float, *, integer: bool)
 
 
 def _grid_bits(n: int, epsilon: float, touched: int) -> int:
-    # A budget near 0 asks for infinitely many bits of noise, and leaves none for the grid.
+    # A budget near 0 needs unlimited bits for the noise and leaves none for the grid.
     return math.floor(max(0.0, 62 - math.log2(n + TAIL * touched / epsilon)))
 
 
 def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
-    """Add OpenDP's discrete Laplace noise; its own map of the privacy loss must not exceed the budget."""
+    """Add OpenDP's discrete Laplace noise; OpenDP's own privacy map must not exceed the budget."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
@@ -129,7 +129,7 @@ def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
     while measurement.map(sensitivity) > epsilon:
         scale = math.nextafter(scale, math.inf)
         measurement = make_laplace(*space, scale=scale)
-    # The noise of a sum does not depend on the others: drawing in parts is drawing at once.
+    # The noise of a sum does not depend on the other sums, so drawing in parts equals drawing at once.
     parts = np.array_split(sums, max(1, -(-len(sums) // BATCH)))
     drawn = spread(lambda part: np.asarray(measurement(part), dtype=np.float64), parts, os.cpu_count() or 1)
     return np.concatenate(list(drawn))
@@ -164,7 +164,7 @@ def noisy_counts(counts: Ints, sensitivity: float, rho: float, rng: np.random.Ge
 
 
 def within_budget(make: Callable[[float], Any], sensitivity: float, rho: float, scale: float) -> Any:
-    """Return OpenDP's measurement of that scale, or of the next one for which its own map of the loss allows ρ."""
+    """Return OpenDP's measurement at this scale, or at the next larger one whose privacy map allows ρ."""
     from opendp.mod import enable_features
 
     enable_features("contrib")
@@ -176,10 +176,10 @@ def within_budget(make: Callable[[float], Any], sensitivity: float, rho: float, 
 
 
 def noisy_largest(scores: Ints, sensitivity: int, rho: float, rng: np.random.Generator | None = None) -> int:
-    """Return the number of a score that is likely to be the greatest; the choice spends ρ (zCDP).
+    """Return the index of a score that is probably the greatest; the choice spends ρ (zCDP).
 
-    Gumbel noise of scale s makes it the exponential mechanism with ε = 2·sensitivity/s, which is ε²/8-zCDP (its range
-    is bounded): the scale is that of Gaussian noise for the same ρ.
+    Gumbel noise of scale s makes this the exponential mechanism with ε = 2·sensitivity/s, which is ε²/8-zCDP (its range
+    is bounded), so the scale equals that of Gaussian noise for the same ρ.
 
     `sensitivity` is the greatest change of one score between neighbouring tables. With `rng` the result is reproducible
     and not private.

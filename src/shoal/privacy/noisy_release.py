@@ -1,4 +1,4 @@
-"""From a plan to the released table: noise, the order of rows, the table itself, the file."""
+"""From a plan to the released table: noise, the order of rows, the table itself and its file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTEGER = Storage("int64", whole=True)
 
 @dataclass(frozen=True)
 class NoisyColumns:
-    """The noisy values: one per record, in the order of release, and estimates with error bars."""
+    """The noisy values (one per record, in the order of release) and estimates with error bars."""
 
     values: Floats
     answer_codes: list[Ints]
@@ -41,7 +41,7 @@ class NoisyColumns:
 
 
 def draw_noise(plan: PublicationPlan) -> NoisyColumns:
-    """Draw all noise of a release; from here on nothing depends on the confidential values."""
+    """Draw all noise of a release; later steps do not depend on the confidential values."""
     prepared = plan.prepared
     if plan.counting is not None:
         return _synthetic_records(prepared, plan.counting, plan.rng)
@@ -84,7 +84,7 @@ def draw_noise(plan: PublicationPlan) -> NoisyColumns:
 def _synthetic_records(
     prepared: ConfidentialTable, counting: CountPlan, rng: np.random.Generator | None
 ) -> NoisyColumns:
-    """Measure counts and draw records from their model; (ε, δ) covers the result."""
+    """Measure counts with noise and draw records from their model; (ε, δ) covers the result."""
     records = np.column_stack([prepared.clipped, *(answer.codes for answer in prepared.answers)])
     synthesis = synthesise(records, counting.bins, counting.spending, prepared.contributions, rng)
     names, answers = prepared.published, synthesis.values[:, len(prepared.names) :]
@@ -103,9 +103,8 @@ def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
     """Return the nearest means in ascending order, by isotonic regression.
 
     M. Hay, V. Rastogi, G. Miklau and D. Suciu, Boosting the accuracy of differentially private histograms through
-    consistency (2010). The means of sorted groups ascend before they get noise, and means that ascend are a convex set:
-    the nearest point of it is nearer to the truth than the noisy means are, in every draw. The mean of the column
-    stays.
+    consistency (2010). The true means of sorted groups ascend, and ascending vectors form a convex set: its point
+    nearest to the noisy means is nearer to the truth than they are, in every draw. The mean of the column is preserved.
 
     Examples
     --------
@@ -119,15 +118,15 @@ def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
 
 
 def _arranged(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> tuple[Floats, list[Ints]]:
-    """Return released values in the order of release: that of the input only if the method keeps it."""
+    """Return released values in the order of release; the order of the input is kept only by some methods."""
     if plan.method.keeps_rows:
         return values, answer_codes
-    # Along the order of the groups: a row must not tell whose record it was.
+    # Rows follow the order of the groups, so that a row does not reveal whose record it was.
     values = values.copy()
     for grouping in plan.groupings:
         order = np.argsort(grouping.labels, kind="stable")
         values[:, grouping.columns] = values[order][:, grouping.columns]
-    # Sets of columns that are ordered each on its own must not look as if their cells belonged together.
+    # Columns with separate orders are shuffled, so that their cells do not appear to belong together.
     if len(plan.groupings) + len(answer_codes) > 1:
         rng = plan.rng or np.random.default_rng()
         for grouping in plan.groupings:
@@ -137,10 +136,10 @@ def _arranged(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -
 
 
 def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> Table:
-    """Return the table of the released columns, in the order of the input and without metadata of the original.
+    """Return the table of released columns, in the order of the input and without metadata of the original.
 
-    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values. A CSV file is
-    written as any other, not in the dialect of the confidential one.
+    Labels of SPSS, Stata and SAS files are dropped: the labels of a protected column name its original values. A CSV
+    file is written in shoal's dialect, not in that of the confidential file.
     """
     prepared = plan.prepared
     table = prepared.table.in_own_dialect()
@@ -156,19 +155,19 @@ def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints])
 
 
 def _storage(plan: PublicationPlan, j: int) -> Storage:
-    """Return the type that a column is stored in; without truncation a narrow one might not hold it."""
+    """Return the storage type of a column; without truncation, a narrow type might not hold the values."""
     if plan.prepared.whole[j]:
         return INTEGER
     return (plan.prepared.table[plan.prepared.names[j]].numbers().storage or FLOAT) if plan.truncate else FLOAT
 
 
 def released_names(plan: PublicationPlan) -> list[Name]:
-    """Return the columns of the release in the order of the input."""
+    """Return the released columns in the order of the input."""
     return [name for name in plan.prepared.table.names if name in plan.prepared.published or name in plan.unprotected]
 
 
 def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> None:
-    """Build and write a table like the release, with the farthest value there can be in place of each column's."""
+    """Build and write a table like the release, with each column's most extreme value in place of its values."""
     prepared = plan.prepared
     farther = np.where(-prepared.bounds.lower > prepared.bounds.upper, prepared.bounds.lower, prepared.bounds.upper)
     if not plan.truncate:
@@ -181,8 +180,8 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
         value = released[released.names[names.index(name)]].numbers().values[0]
         if not abs(value - end) <= 1e-2 * abs(end) + 0.5:
             raise InputError(
-                f"{parameter('bounds')} must fit the type of column {name!r}, which has no number as large as {end:g}. "
-                "Convert the column to float64, or use closer bounds."
+                f"{parameter('bounds')} must fit the type of column {name!r}, which cannot represent {end:g}. "
+                "Convert the column to float64, or use narrower bounds."
             )
     if output is not None:
         with folder_beside(Path(output)) as folder:
@@ -190,7 +189,7 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
 
 
 def write_release(released: Table, output: str | os.PathLike[str]) -> None:
-    """Write the released table as a whole or not at all, with its columns and no others."""
+    """Write the released table completely or not at all, with exactly its columns."""
     if suffix_of(Path(output)).startswith(".tsv"):
         released = released.in_own_dialect("\t")
     try:
@@ -199,7 +198,7 @@ def write_release(released: Table, output: str | os.PathLike[str]) -> None:
             check_released(read_back(written_path(output), released).names, released.names)
     except ShoalError:
         raise
-    except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
+    except Exception as error:  # libraries raise various errors for names, nested cells, mixed types …
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise FileError(
             f"Output {Path(output).name} cannot hold the released table: {reason}. Use another format, or leave out "

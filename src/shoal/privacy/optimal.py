@@ -1,19 +1,20 @@
-"""The partition of one column that loses least to averaging and noise together.
+"""The partition of one column with the least total loss from averaging and noise.
 
 Algorithm 3 of J. Soria-Comas and J. Domingo-Ferrer, Differentially private data publishing via optimal univariate
-microaggregation and record perturbation (2018): node j of a graph stands for the j smallest values; the arc (i, j)
-is the group of the values i+1 … j, as long as its SSE plus its share of the noise, size × variance. Groups have no
-largest size, so there are n²/2 arcs and the paper's algorithm costs Θ(n²).
+microaggregation and record perturbation (2018): node j of a graph represents the j smallest values; the arc (i, j) is
+the group of the values i+1 … j, with its SSE plus its share of the noise, size × variance, as length. Groups have no
+maximum size, so there are n²/2 arcs and the paper's algorithm costs Θ(n²).
 
-Both parts of an arc satisfy the quadrangle inequality (the noise when size × variance is convex in the size, as
-2(Δ/ε)²/size is). So once a later predecessor is better for some node it stays better for all nodes after it, and a
-queue holds the predecessors in the order in which their time comes (Galil and Giancarlo 1989). The node from which
-one beats another is looked for by Newton's method from the last one found, then by halving: O(n log n) at worst, a few
-comparisons a node in practice, O(n) memory.
+Both parts of an arc satisfy the quadrangle inequality (the noise if size × variance is convex in the size, as
+2(Δ/ε)²/size is). So once a later predecessor is better for some node, it remains better for all later nodes, and a
+queue holds the predecessors in the order in which they become best (Galil and Giancarlo 1989). The node from which one
+predecessor is better than another is searched for by Newton's method from the last such node, then by bisection: O(n
+log n) at worst, a few comparisons per node in practice, O(n) memory.
 
-Exactness: SSE is the sum of squares, which no partition changes, less sum²/size of every group. The sums and path
-lengths are kept in double-double, 32 digits; a comparison is made in float64 first, with a bound on its rounding
-error, and again in double-double where the bound does not decide. A large offset or a long column costs no digit.
+Exactness: the SSE is the sum of squares, which no partition changes, minus sum²/size of every group. The sums and path
+lengths are kept in double-double arithmetic (32 digits); a comparison is made in float64 first, with a bound on its
+rounding error, and repeated in double-double if the bound does not decide it. A large offset or a long column loses no
+digits.
 Double-double is from T. J. Dekker, A floating-point technique for extending the available precision (1971).
 """
 
@@ -31,19 +32,19 @@ from shoal.kernels.sort import sort_values
 
 __all__ = ["exact_quotient", "exact_square", "exact_sum", "laplace_noise", "optimal_for_noise"]
 
-# Columns of the kernel's table: sum of the values so far and length of the shortest path, high and low parts.
+# Columns of the kernel's table: sum of the values so far and length of the shortest path, as high and low parts.
 SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
 # Rounding errors of a comparison in float64, in units of its largest terms: eight operations, doubled.
 TRUST = 16 * 2.0**-53
-# Steps of Newton's method before halving takes over.
+# Newton steps before bisection takes over.
 NEWTON_STEPS = 4
 
 
 def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
-    """Group the values of one column with the least sum of SSE and noise.
+    """Group the values of one column to minimise the sum of SSE and noise.
 
-    ``noise[m]`` is what the noise of a group of m records adds, m × variance: convex in m, ``n + 1`` long. k is the
-    least size of a group.
+    ``noise[m]`` is the noise error of a group of m records, m × variance: convex in m, of length ``n + 1``. k is the
+    minimum group size.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
     """
     values, order = sort_values(column)
     nodes = len(values) + 1
-    # numpy asks the system for huge pages, which numba's own arrays do not have: a tenth of the time (measured).
+    # numpy's allocator uses huge pages, unlike arrays that numba allocates: a tenth of the time (measured).
     table, queues = np.empty((nodes, 4)), np.empty((2, nodes), dtype=np.int64)
     previous = np.empty(nodes, dtype=np.int64)
     _shortest_path(values, noise, k, table, queues, previous)
@@ -64,7 +65,7 @@ def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
 
 
 def laplace_noise(n: int, scale: float) -> Floats:
-    """Return size × variance for sizes 0 … n, the noise having scale ``scale / size``; 0 stands for size 0.
+    """Return size × variance for sizes 0 … n and noise of scale ``scale / size``, with 0 for size 0.
 
     Examples
     --------
@@ -76,13 +77,13 @@ def laplace_noise(n: int, scale: float) -> Floats:
     return noise
 
 
-# Sizes are never 0, so no quotient is checked for it; inlining halves the time of the path (measured).
+# Sizes are never 0, so divisions need no check; inlining halves the time of the path (measured).
 @kernel(error_model="numpy")
 def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints, previous: Ints) -> None:
-    """Find the predecessor of every node on its shortest path."""
+    """Compute the predecessor of every node on its shortest path."""
     n = len(x)
     _sums(x, table)
-    # Predecessors in use and to come, and the first node for which each is the best.
+    # Current and future predecessors, and the first node for which each is best.
     queue, since = queues[0], queues[1]
     head, tail, near = 0, -1, n
     for j in range(k, n + 1):
@@ -109,7 +110,7 @@ def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints
 
 @kernel(error_model="numpy")
 def _sums(x: Floats, table: Floats) -> None:
-    """Fill in the sums of deviations from the middle value; path lengths come later."""
+    """Compute the sums of deviations from the middle value; path lengths are filled in later."""
     n = len(x)
     table[0] = 0.0
     high, low = 0.0, 0.0
@@ -125,7 +126,7 @@ def _sums(x: Floats, table: Floats) -> None:
 
 @kernel(inline=True, error_model="numpy")
 def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
-    """Return by how much the later of two predecessors makes the path to j shorter; the sign is right."""
+    """Return the reduction of the path length to j by the later of two predecessors; its sign is exact."""
     ahead = (table[late, PATH] - table[early, PATH]) + (table[late, PATH_LOW] - table[early, PATH_LOW])
     sum_late = (table[j, SUM] - table[late, SUM]) + (table[j, SUM_LOW] - table[late, SUM_LOW])
     sum_early = (table[j, SUM] - table[early, SUM]) + (table[j, SUM_LOW] - table[early, SUM_LOW])
@@ -147,7 +148,7 @@ def _exact_gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> 
 
 @kernel(inline=True, error_model="numpy")
 def _length(table: Floats, noise: Floats, i: int, j: int) -> tuple[float, float]:
-    """Return the length of the path to j through i, without the sum of squares that all paths share."""
+    """Return the length of the path to j through i, without the sum of squares common to all paths."""
     size = float(j - i)
     total, total_rest = exact_sum(table[j, SUM], -table[i, SUM])
     total_rest += table[j, SUM_LOW] - table[i, SUM_LOW]
@@ -161,7 +162,7 @@ def _length(table: Floats, noise: Floats, i: int, j: int) -> tuple[float, float]
 
 @kernel(inline=True, error_model="numpy")
 def _first_better(table: Floats, noise: Floats, late: int, early: int, after: int, near: int) -> int:
-    """Return the first node beyond `after` for which the later predecessor is better, n + 1 if there is none."""
+    """Return the first node after `after` for which the later predecessor is better; n + 1 if there is none."""
     n = len(table) - 1
     low, high = after, n + 1
     j = min(max(near, after + 1), n)
@@ -193,13 +194,13 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
-# numba's annotations take an intrinsic for the function that types it.
+# numba's type annotations confuse an intrinsic with its typing function.
 _fma: Any = intrinsic(_fused)
 
 
 @kernel(error_model="numpy")
 def exact_sum(a: float, b: float) -> tuple[float, float]:
-    """Return a + b and what rounding took off."""
+    """Return a + b and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -207,13 +208,13 @@ def exact_sum(a: float, b: float) -> tuple[float, float]:
 
 @kernel(error_model="numpy")
 def exact_square(a: float) -> tuple[float, float]:
-    """Return a² and what rounding took off."""
+    """Return a² and its rounding error."""
     square = a * a
     return square, _fma(a, a, -square)
 
 
 @kernel(error_model="numpy")
 def exact_quotient(a: float, b: float) -> tuple[float, float]:
-    """Return a / b and what it leaves over of a."""
+    """Return a / b and the remainder of a."""
     quotient = a / b
     return quotient, _fma(-quotient, b, a)

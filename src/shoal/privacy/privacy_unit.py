@@ -1,24 +1,25 @@
-"""The unit that ε protects: a record, or a person, household or firm with all of its records, at most m.
+"""The unit that ε protects: a record, or a person, household or firm with up to m records.
 
-Definition 3 of the paper compares tables that "differ in one individual", who may have several records. Here these are
-two tables with the same number of records that differ in the records of one unit, at most m of them. The noise is drawn
-for ε/m, and this covers the unit with ε:
+Definition 3 of the paper compares tables that "differ in one individual", who may have several records. Here, these are
+two tables with the same number of records that differ in at most m records, all of one unit. The noise is drawn for
+ε/m, which covers the unit with ε:
 
-- Definition 1 (group privacy). Change the records of the unit one after the other. Each of the at most m steps changes
-  one record, so the probability of any release by a factor of at most e^(ε/m); all steps together by (e^(ε/m))^m = e^ε.
-- Definition 3, groups as given. Let m_g records of the unit lie in group g, Σ_g m_g ≤ m. In column i the sum of group g
-  moves by at most m_g Δ_i, and its noise has the scale m Δ_i/ε_i. The draws are independent, so the probability of the
-  released values of column i changes by a factor of at most exp(Σ_g m_g Δ_i · ε_i/(m Δ_i)) ≤ e^ε_i, however the records
-  are spread over groups, and that of all columns by e^Σε_i ≤ e^ε. Less noise would not do: all m records may lie in one
-  group, whose mean then moves by m Δ_i/size.
+- Definition 1 (group privacy). Change the records of the unit one at a time. Each of the at most m steps changes one
+  record, and hence the probability of any release by a factor of at most e^(ε/m); all steps by (e^(ε/m))^m = e^ε.
+- Definition 3, groups as given. Let m_g records of the unit be in group g, Σ_g m_g ≤ m. In column i the sum of group g
+  changes by at most m_g Δ_i, and its noise has the scale m Δ_i/ε_i. The draws are independent, so the probability of
+  the released values of column i changes by a factor of at most exp(Σ_g m_g Δ_i · ε_i/(m Δ_i)) ≤ e^ε_i for any
+  distribution of the records over groups, and that of all columns by e^Σε_i ≤ e^ε. Less noise would not suffice: all m
+  records may be in one group, whose mean then changes by m Δ_i/size.
 
-m is public knowledge, as bounds are. The greatest number of records that a unit has in the table would tell about the
-table, so it is never looked up. Values outside bounds are clipped, but records beyond m are not left out: then the
-number of released rows, which is taken as public, would follow the records of single units. So such a table is refused,
-before anything is recorded or drawn. The refusal depends on the column of the units alone and the release on the
-published values alone: of two tables with the same units and other values both are refused or neither. It is a message
-to the data holder, the same whoever has too many records and however many; whoever else hears of it learns that m was
-wrong. That a table was released tells that m holds, which m says itself.
+Like the bounds, m is public knowledge. The greatest number of records per unit in the table would reveal something
+about the table, so shoal never derives m from it. Values outside bounds are clipped, but surplus records are not
+suppressed: otherwise the number of released rows, which counts as public, would depend on the records of single units.
+Therefore, a table in which a unit has more than m records is refused before anything is recorded or drawn. The refusal
+depends only on the unit column, and the release only on the published values: of two tables with the same units and
+different values, both are refused or neither. The refusal is a message to the data holder; it does not depend on the
+unit or on the number of its records. Anyone else who sees it learns that m was wrong. A released table reveals that m
+holds, which m states anyway.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = ["Unit", "budgets_of_records", "check_unit", "read_unit"]
 
 @dataclass(frozen=True)
 class Unit:
-    """Whom ε protects with all of their records: the column that names them, and how many records each has at most."""
+    """The privacy unit: its column, and the greatest number of records per unit."""
 
     column: Name
     contributions: int
@@ -52,7 +53,7 @@ class Unit:
 
 
 def read_unit(unit: Name | None, contributions: object) -> Unit | None:
-    """Check the unit and its contributions; return None if ε is to protect single records.
+    """Check the unit column and its contributions; return None if ε protects single records.
 
     Examples
     --------
@@ -78,9 +79,9 @@ def read_unit(unit: Name | None, contributions: object) -> Unit | None:
 
 
 def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
-    """Refuse units that are to be published, and a table in which one has more records than was said.
+    """Refuse a unit column that is to be published, and a table in which a unit exceeds its contributions.
 
-    The message tells neither whose nor how many they are.
+    The message names neither the unit nor its number of records.
     """
     check_name(unit.column, table.names, "unit")
     if unit.column in published:
@@ -88,19 +89,19 @@ def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
             f"{parameter('unit')} names column {unit.column!r}, which is to be published. A unit column stays out of "
             f"the release: leave it out of {parameter('columns')} and {parameter('bounds')}."
         )
-    # Were two units given the same word, they would count as one that has more: nobody is protected less.
+    # If two units had the same word, they would count as one with more records: protection would not decrease.
     _, records = np.unique(unit_words(table, unit.column, None), return_counts=True)
     if records.max() > unit.contributions:
         raise InputError(
             f"{parameter('contributions')} must be a number of records that no {unit.column} exceeds, but one has more "
             f"than {unit.contributions}. Nothing was released or spent; this message is for the data holder alone. "
-            f"Leave out records by a rule that looks at each {unit.column} by itself, or use the publicly known "
-            "number: one that is found by trying reveals something about the table."
+            f"Leave out records by a rule that uses each {unit.column} alone, or use the publicly known number: a "
+            "number found by trial reveals something about the table."
         )
 
 
 def budgets_of_records(budgets: Floats, unit: Unit | None) -> Floats:
-    """Return what a single record may spend so that those of a unit spend no more than its budget, rounding included.
+    """Return the budgets of single records such that those of a unit sum to at most its budget, despite rounding.
 
     Examples
     --------

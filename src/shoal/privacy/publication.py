@@ -1,4 +1,4 @@
-"""Publication: the data, the guarantee in words, the figures for the data holder alone, and the manifests of both."""
+"""Publication: the data, the guarantee in words, figures for the data holder alone, and the manifests of both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shoal.tables.outputs import written_beside
 __all__ = ["PRIVATE", "Publication", "write_private_manifest", "write_publication_manifest"]
 
 PRIVATE = ("clipped", "expected_sse", "labels", "sizes", "dropped")
-NOT_FOR_RELEASE, EXACT = "NOT FOR RELEASE", "what follows are exact figures of the confidential values"
+NOT_FOR_RELEASE, EXACT = "NOT FOR RELEASE", "the lines below are exact figures of the confidential values"
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,54 +35,54 @@ class Publication:
     """A differentially private release.
 
     `data`, `guarantee`, `epsilon`, `delta`, `budgets`, `bounds`, `scales`, `truth`, `estimates` and `tree` may be
-    published. What is named in `PRIVATE` is computed from the confidential table without noise: it is for the data
-    holder.
+    published. The attributes listed in `PRIVATE` are computed from the confidential table without noise: they are for
+    the data holder.
 
     Parameters
     ----------
     data
-        The released table: the same kind as given, the protected columns and those kept by name.
+        The released table, of the same type as the input: the protected columns and the columns of `keep`.
     guarantee
-        What ε covers, for whom, under which definition, in words.
+        The guarantee of ε in words: the protected unit and the definition.
     definition
         1 or 3: the definition of the paper under which ε holds.
     epsilon, budgets
-        The budget, and each column's share of it.
+        The budget and each column's share of it.
     unit
-        Whom the budget covers with all of their records, or None for single records.
+        The unit whose records the budget covers together; None for single records.
     records
         The number of records, which counts as public.
     bounds
         The domain of each column of numbers.
     scales
         The scale of the Laplace noise on a group of one record, Δ/ε_i for a share ε_i of `record_epsilon`; larger
-        groups have it divided by their size.
+        groups have this scale divided by their size.
     categories, truth
-        The categories of each column that has them, and how likely a record tells its own on purpose.
+        The categories of each categorical column, and the probability that a record deliberately reports its own.
     estimates
-        Means, quantiles and shares with the standard error that noise gives them, from released figures and scales.
+        Means, quantiles and shares with the standard error due to noise, from released figures and scales.
     clipped
-        Private. How many values of each column lay outside its domain.
+        Private. The number of values of each column outside its domain.
     expected_sse
-        Private. The sum of squared errors to expect in each column of numbers, averaging plus noise. Truncation
-        to the domain and ascending order only lower it.
+        Private. The expected sum of squared errors of each numeric column, from averaging and noise. Truncation to the
+        domain and ascending order only lower it.
     labels
-        Private. The group of each record of the input in each column of numbers, ``(n, d)``.
+        Private. The group of each input record in each numeric column, ``(n, d)``.
     sizes
         Private. The sizes of the groups of each column.
     dropped
         Private. The columns that were not released.
     ledger_entry
-        What was recorded in the ledger, or None.
+        The ledger's record of this release, or None.
     parameters
-        Everything that decided the result, as plain values.
+        All parameters that determined the result, as plain values.
     public_notes
-        What was done that a reader might not expect, in sentences.
+        Notes on processing steps that a reader might not expect.
     delta, rho
-        Of method ``"marginals"``: δ of the promise, and the budget in zCDP that (ε, δ) allows. None of its columns has
-        a share of ε; `scales` are the standard deviations of the noise on the counts of each column.
+        For method ``"marginals"``: δ of the guarantee, and the zCDP budget that (ε, δ) allows. Its columns have no
+        shares of ε; `scales` are the standard deviations of the noise on the counts of each column.
     tree, pair_scale
-        The pairs of columns whose counts were measured, and the greatest standard deviation of the noise on them.
+        The pairs of columns whose counts were measured, and the greatest standard deviation of their noise.
     """
 
     data: Any
@@ -112,9 +112,9 @@ class Publication:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the data holder: unexpected steps, with the names of dropped columns."""
-        gone = f"columns without protection were dropped: {', '.join(self.dropped)}"
-        return (*([gone] if self.dropped else []), *self.public_notes)
+        """Notes for the data holder: unexpected processing steps, and the names of dropped columns."""
+        dropped = f"columns without protection were dropped: {', '.join(self.dropped)}"
+        return (*([dropped] if self.dropped else []), *self.public_notes)
 
     @property
     def columns(self) -> list[Name]:
@@ -123,15 +123,15 @@ class Publication:
 
     @property
     def record_epsilon(self) -> float:
-        """The budget of a single record: an m-th of `epsilon` if units have up to m records; with a δ all of it."""
+        """The budget of a single record: `epsilon`/m for units of up to m records; `epsilon` if there is a δ."""
         return self.epsilon if self.unit is None or self.delta is not None else self.epsilon / self.unit.contributions
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the lines of the summary, each a name and a value; private ones come last and say so."""
+        """Return the lines of the summary as names and values; private lines come last and are marked."""
         return [*self.public_rows(), (NOT_FOR_RELEASE, EXACT), *self.private_rows()]
 
     def public_rows(self) -> list[tuple[str, str]]:
-        """Return what may be published."""
+        """Return the lines of the summary that may be published."""
         delta = "" if self.delta is None else f", delta {self.delta:g}"
         each = f"; ε {self.record_epsilon:.6g} for each record" if self.delta is None else ""
         lines = [
@@ -155,7 +155,7 @@ class Publication:
         return [*lines, ("guarantee", self.guarantee)]
 
     def private_rows(self) -> list[tuple[str, str]]:
-        """Return what is for the data holder alone."""
+        """Return the lines of the summary for the data holder alone."""
         lines = []
         for name in self.columns:
             facts = [f"{count(self.clipped[name], 'value')} outside"]
@@ -170,12 +170,12 @@ class Publication:
     def report(self, path: str | os.PathLike[str], *, private: bool = False) -> Path:
         """Write a report as one HTML file and return its path.
 
-        It may go along with the data, unless `private` asks for the exact figures of the confidential values too.
+        It may be published with the data, unless `private` adds the exact figures of the confidential values.
         """
         return write_report("publication_page:publication_page", path, self, private=private)
 
     def _terms(self, name: Name) -> str:
-        """Describe the terms of a column; a domain that was read from the data would reveal its maximum."""
+        """Describe the terms of a column, without a domain read from the data, which would reveal the maximum."""
         categories = ", ".join(map(str, self.categories.get(name, ())))
         if self.delta is not None:
             low, high = self.bounds.get(name, (0.0, 0.0))
@@ -184,7 +184,7 @@ class Publication:
             return f"{f'one of {categories}' if categories else domain}, {noise}"
         share = f"ε {self.budgets[name]:.6g}"
         if categories:
-            return f"{share}, one of {categories}; told on purpose with probability {self.truth[name]:.4g}"
+            return f"{share}, one of {categories}; reported deliberately with probability {self.truth[name]:.4g}"
         if self.parameters["bounds"] == "data":
             return f"{share}, domain read from the data"
         low, high = self.bounds[name]
@@ -208,7 +208,7 @@ class Publication:
 
 
 def write_publication_manifest(publication: Publication, path: Path, *, output: str | os.PathLike[str]) -> None:
-    """Write what may be published: the terms of the release, and nothing computed from the data but the release.
+    """Write the publishable manifest: the terms of the release, and nothing computed from the data except the release.
 
     Paths are relative to the manifest's own folder.
     """
@@ -235,10 +235,10 @@ def write_publication_manifest(publication: Publication, path: Path, *, output: 
 def write_private_manifest(
     publication: Publication, path: Path, *, source: str | os.PathLike[str], output: str | os.PathLike[str]
 ) -> None:
-    """Write what is for the data holder alone.
+    """Write the manifest for the data holder alone.
 
-    These are exact figures of the confidential values and the input's checksum, which lets anyone test a guess of the
-    whole input.
+    It contains exact figures of the confidential values and the input's checksum, which allows anyone to test a guess
+    of the whole input.
     """
     content = {
         "not_for_release": "exact figures of the confidential values, for the data holder alone",
@@ -266,14 +266,14 @@ def _write(content: Mapping[str, Any], path: Path) -> None:
 
 
 def _counted(publication: Publication) -> dict[str, Any]:
-    """Return what holds for a release that was drawn from a model of counts."""
+    """Return the terms of a release drawn from a model of counts."""
     pairs = [[str(first), str(second)] for first, second in publication.tree]
     account = {"delta": publication.delta, "rho": publication.rho}
     return account | {"pairs": pairs, "noise_of_counts_of_pairs": publication.pair_scale}
 
 
 def _unit(publication: Publication) -> dict[str, Any] | None:
-    """Return whom ε covers with all of their records, and what is left for each; None for single records."""
+    """Return the unit that ε covers and the budget per record; None for single records."""
     unit = publication.unit
     if unit is None:
         return None
@@ -284,7 +284,7 @@ def _unit(publication: Publication) -> dict[str, Any] | None:
 
 
 def _terms(publication: Publication, name: Name) -> dict[str, Any]:
-    """Return the terms of a column; a domain that was read from the data would reveal its maximum."""
+    """Return the terms of a column; a domain read from the data is withheld, because it would reveal the maximum."""
     if publication.delta is not None:
         counted: dict[str, Any] = {"noise_of_counts": publication.scales[name]}
         if name in publication.categories:

@@ -1,7 +1,7 @@
-"""The methods of publication: the one list that the library, the command line and the docs read.
+"""The methods of publication: one list for the library, the command line and the docs.
 
-Beside those listed here every method of `shoal.methods` can make the groups of a release, under Definition 3. Method
-`marginals` makes no groups and puts no noise on means: it stands apart.
+Besides these, every method of `shoal.methods` can form the groups of a release, under Definition 3. Method `marginals`
+is listed separately because it forms no groups and adds no noise to means.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ __all__ = ["DEFAULT", "GIVEN", "MARGINALS", "PUBLICATION_METHODS", "PublicationM
 class PublicationMethod:
     """A method of publication."""
 
-    # What users type, what the paper calls it, what it does.
+    # The name that users type, the paper's name, a summary.
     name: str
     paper: str
     summary: str
-    # The definition of the paper under which ε holds: 1 for the mechanism from raw table to released table, 3 for the
+    # The paper's definition under which ε holds: 1 for the mechanism from raw table to released table, 3 for the
     # individuals behind a microaggregated table whose groups are taken as given.
     definition: Literal[1, 3]
-    joint: bool  # whether columns are grouped together (Algorithm 1) or each on its own (Algorithm 2)
-    # ``"needed"``; ``"chosen"`` from public figures if it is not given; ``"least"`` where it limits groups that the
-    # method chooses itself; or ``"none"``.
+    joint: bool  # True if columns are grouped together (Algorithm 1), False if each is grouped separately (Algorithm 2)
+    # ``"needed"``: the user must set k; ``"chosen"``: computed from public figures by default; ``"least"``: a lower
+    # limit on groups that the method chooses itself; ``"none"``: no k.
     k: Literal["needed", "chosen", "least", "none"]
-    keeps_rows: bool = True  # whether records are released in the order of the input; if not, a row belongs to nobody
-    groups: str | None = None  # the method of `shoal.methods` that makes the groups, if it is one of them
+    keeps_rows: bool = True  # True if records keep the order of the input; otherwise a row belongs to nobody
+    groups: str | None = None  # the method of `shoal.methods` that forms the groups, if any
 
     @property
     def takes_sizes(self) -> bool:
-        """Return whether k is the size of the groups."""
+        """Return True if k is the size of the groups."""
         return self.k in ("needed", "chosen")
 
 
@@ -44,7 +44,7 @@ _METHODS = (
     PublicationMethod(
         "insensitive-ir",
         "",
-        "each column on its own in its own order, k at a time; released without who is who",
+        "each column separately in its own order, k records per group; rows are not matched to records",
         1,
         joint=False,
         k="chosen",
@@ -53,7 +53,7 @@ _METHODS = (
     PublicationMethod(
         "insensitive",
         "INS_DP",
-        "whole records in a fixed order, k at a time; released in that order",
+        "whole records in a fixed order, k per group; released in that order",
         1,
         joint=True,
         k="needed",
@@ -63,13 +63,13 @@ _METHODS = (
     PublicationMethod(
         "optimal",
         "OPT_DP",
-        "each column on its own, least loss from averaging and noise together",
+        "each column separately, least total loss from averaging and noise",
         3,
         joint=False,
         k="least",
     ),
     PublicationMethod(
-        "mdav-ir", "MDAV_IR_DP", "each column on its own, groups of k neighbours by MDAV", 3, joint=False, k="needed"
+        "mdav-ir", "MDAV_IR_DP", "each column separately, groups of k neighbours by MDAV", 3, joint=False, k="needed"
     ),
     PublicationMethod(
         "mdav", "MDAV_DP", "whole records, groups of k by MDAV", 3, joint=True, k="needed", groups="mdav"
@@ -80,17 +80,17 @@ DEFAULT = _METHODS[0].name
 MARGINALS = PublicationMethod(
     "marginals",
     "",
-    "whole records drawn from a model of noisy counts of columns and of pairs; takes δ",
+    "whole records drawn from a model of noisy counts of columns and pairs; requires δ",
     1,
     joint=True,
     k="none",
     keeps_rows=False,
 )
-GIVEN = PublicationMethod("given", "Algorithm 1", "the groups that were given", 3, joint=True, k="none")
+GIVEN = PublicationMethod("given", "Algorithm 1", "the groups set by the user", 3, joint=True, k="none")
 
 
 def find_publication_method(name: str) -> PublicationMethod:
-    """Return the method of that name, or say which ones there are.
+    """Return the method of that name; refuse an unknown name with a list of methods.
 
     Examples
     --------

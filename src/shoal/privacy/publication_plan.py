@@ -1,4 +1,4 @@
-"""Everything that is decided before a budget is spent: shares of ε, groups, whom and what it covers."""
+"""Decisions before a budget is spent: shares of ε, groups, and the unit and columns covered."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ from shoal.tables.table import check_name
 
 __all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
 
-LARGE = 10.0  # of ε: e^10 is 22,000
-LITTLE = 0.05  # of an even share of ε
-CALLER = 6  # frames from a warning here to the caller of publish
+LARGE = 10.0  # a large ε: e^10 is 22,000
+LITTLE = 0.05  # a little share, relative to an even share of ε
+CALLER = 6  # stack frames from a warning here to the caller of publish
 
 
 @dataclass(frozen=True)
 class PublicationPlan:
     """The decisions made before a budget is spent."""
 
-    # The table, the method, the whole budget and the group size that was asked for.
+    # The table, the method, the whole budget and the requested group size.
     prepared: ConfidentialTable
     method: PublicationMethod
     epsilon: float
     k: int | None
     shares: Mapping[Name, float]  # each published column's share of ε
-    budgets: Floats  # what a single record may spend on each column: of numbers first, then of categories
-    groupings: Sequence[ColumnGroups]  # the groups of the columns of numbers
-    unprotected: list[Name]  # columns that are released as they are
-    # Whether released numbers are brought into the domain, and into the order that sorted groups must have.
+    budgets: Floats  # each column's budget per record: numeric columns first, then categorical ones
+    groupings: Sequence[ColumnGroups]  # the groups of the numeric columns
+    unprotected: list[Name]  # columns that are released unchanged
+    # Truncate released numbers to the domain; put the means of sorted groups in ascending order.
     truncate: bool
     monotone: bool
-    rng: np.random.Generator | None  # the generator of an experiment, or None
-    counting: CountPlan | None = None  # how counts are measured, if records are drawn from a model of them
+    rng: np.random.Generator | None  # the random generator of an experiment, or None
+    counting: CountPlan | None = None  # the measurement of counts, if records are drawn from a model of them
 
     @property
     def promise(self) -> str:
@@ -77,7 +77,7 @@ class PublicationPlan:
 
     @property
     def scales(self) -> Floats:
-        """The scale of the noise on the sum of a group, for each column of numbers."""
+        """The scale of the noise on the sum of a group, per numeric column."""
         scales = np.empty(len(self.prepared.names))
         for grouping in self.groupings:
             for j in grouping.columns:
@@ -86,12 +86,12 @@ class PublicationPlan:
 
     @property
     def ordered(self) -> bool:
-        """Return whether groups follow an order of values that was fixed beforehand."""
+        """Return True if the groups follow an order of values that was fixed beforehand."""
         return not self.method.keeps_rows and all(len(grouping.columns) == 1 for grouping in self.groupings)
 
 
 def make_plan(prepared: ConfidentialTable, request: PublishRequest) -> PublicationPlan:
-    """Check the request against the table, share the budget and form the groups."""
+    """Check the request against the table, divide the budget and form the groups."""
     method, epsilon, truncate, monotone = request.entry, request.epsilon, request.truncate, request.monotone
     group_labels = _groups(prepared, method, request.groups)
     unprotected = _unprotected_columns(prepared, as_names(request.keep), method)
@@ -126,7 +126,7 @@ def make_plan(prepared: ConfidentialTable, request: PublishRequest) -> Publicati
 def shares_of_columns(
     epsilon: float, budget: Budget, prepared: ConfidentialTable, sets: Sequence[Sequence[int]]
 ) -> Floats:
-    """Return each published column's share of ε; a column of categories is a set of its own."""
+    """Return each published column's share of ε; a categorical column is a set of its own."""
     d, answers = len(prepared.names), len(prepared.answers)
     if answers and budget == "sensitivity":
         raise InputError(
@@ -141,16 +141,16 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
     if method.definition == 3:
         warnings.warn(
             f"Method {method.name!r} covers values with the groups taken as given (Definition 3): the release shows "
-            "groups that may follow the data, and whoever knows the other records can exclude from them most of what "
-            "a value might be, whatever epsilon is. For differential privacy from raw to released table use method "
+            "groups that may follow the data, and an attacker who knows the other records can use them to exclude "
+            "most possible values, for any epsilon. For differential privacy from raw to released table, use method "
             "'insensitive-ir' or 'none'.",
             GroupsAsGivenWarning,
             stacklevel=CALLER,
         )
     if epsilon > LARGE:
         warnings.warn(
-            f"{parameter('epsilon')} is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} says next to nothing. "
-            "Values of 1 or less are usual where people are to be protected.",
+            f"{parameter('epsilon')} is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} guarantees almost "
+            "nothing. Values of 1 or less are usual to protect people.",
             LargeBudgetWarning,
             stacklevel=CALLER,
         )
@@ -158,30 +158,30 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
     if little:
         text = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
         warnings.warn(
-            f"{parameter('budget')} leaves some columns hardly any of epsilon={epsilon:g}: {text}. Their values will "
-            f"be mostly noise. Shares by the width of the domain depend on units; use {setting('budget', 'even')}, or "
-            "set the shares.",
+            f"{parameter('budget')} leaves some columns a very small share of epsilon={epsilon:g}: {text}. Their "
+            "values will be mostly noise. Shares by domain width depend on the columns' units; use "
+            f"{setting('budget', 'even')}, or set the shares.",
             UnevenBudgetWarning,
             stacklevel=CALLER,
         )
 
 
 def _check_counted(request: PublishRequest) -> None:
-    """Refuse what has no meaning where records are drawn from a model."""
+    """Refuse parameters that do not apply to records drawn from a model."""
     for name, default in (("budget", "even"), ("truncate", True), ("monotone", True)):
         value = getattr(request, name)
         if value != default:
             raise InputError(
-                f"{parameter(name)} cannot be combined with method 'marginals', which draws records inside their "
+                f"{parameter(name)} cannot be combined with method 'marginals', which draws records within their "
                 f"domain from counts of all columns, got {value!r}. Leave it out."
             )
 
 
 def _groups(prepared: ConfidentialTable, method: PublicationMethod, groups: Any) -> Ints | None:
-    """Return the groups that were given, as an array or as a column of the table."""
+    """Return the user's groups, from an array or a column of the table."""
     if (groups is None) == (method is GIVEN):
         raise InputError(
-            f"{parameter('groups')} names the groups of method 'given', and no other method uses it, got method "
+            f"{parameter('groups')} sets the groups of method 'given' and is used by no other method, got method "
             f"{method.name!r} {'without' if groups is None else 'with'} groups."
         )
     if groups is None:
@@ -197,8 +197,8 @@ def _groups(prepared: ConfidentialTable, method: PublicationMethod, groups: Any)
         values = np.asarray(groups)
     if values.shape != (len(prepared.X),) or values.dtype.kind not in "iu":
         raise InputError(
-            f"{parameter('groups')} must hold the number of a group for each record, or name the column that does, got "
-            f"an array of shape {values.shape} and type {values.dtype}."
+            f"{parameter('groups')} must be an array with the number of each record's group, or name a column of such "
+            f"numbers, got an array of shape {values.shape} and type {values.dtype}."
         )
     return canonical_labels(np.unique(values, return_inverse=True)[1])
 
@@ -207,7 +207,8 @@ def _check_answers(prepared: ConfidentialTable, budgets: Floats) -> None:
     for answer, epsilon in zip(prepared.answers, budgets[len(prepared.names) :].tolist(), strict=True):
         if truth_probability(len(answer.categories), epsilon) <= 0:
             raise InputError(
-                f"{parameter('epsilon')} leaves column {answer.name!r} a budget of {epsilon:g}, too small."
+                f"{parameter('epsilon')} leaves column {answer.name!r} a budget of {epsilon:g}, which is too small. "
+                "Use a larger epsilon or fewer columns."
             )
 
 
@@ -217,8 +218,8 @@ def _generator(seed: object) -> np.random.Generator | None:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"{parameter('seed')} must be a whole number of at least 0, got {seed!r}.")
     warnings.warn(
-        "The noise is drawn from a seed: whoever knows or guesses the seed can take it off, so nothing is guaranteed. "
-        "For experiments only; do not release the result.",
+        "The noise is drawn from a seed: anyone who knows or guesses the seed can remove the noise, so no guarantee "
+        "holds. For experiments only; do not release the result.",
         SeededNoiseWarning,
         stacklevel=CALLER,
     )
@@ -226,7 +227,7 @@ def _generator(seed: object) -> np.random.Generator | None:
 
 
 def _unprotected_columns(prepared: ConfidentialTable, names: list[Name], method: PublicationMethod) -> list[Name]:
-    """Return the columns that are released as they are, with a warning."""
+    """Return the columns to release unchanged, with a warning."""
     for name in names:
         check_name(name, prepared.table.names, "keep")
         if prepared.unit is not None and name == prepared.unit.column:
@@ -246,7 +247,7 @@ def _unprotected_columns(prepared: ConfidentialTable, names: list[Name], method:
             "its rows are synthetic, so no other column fits next to them."
         )
     warnings.warn(
-        f"Columns released as they are, without any protection: {', '.join(map(str, names))}. They can tell who a "
+        f"Columns released unchanged, without any protection: {', '.join(map(str, names))}. They can reveal whom a "
         "record belongs to; epsilon does not cover them.",
         UnprotectedColumnWarning,
         stacklevel=CALLER,

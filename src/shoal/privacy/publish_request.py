@@ -1,4 +1,4 @@
-"""The parameters of a differentially private publication, each described once."""
+"""Parameters of a differentially private publication; each is described only here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMED_METHODS = ", ".join(f"``{name}``" for name in PUBLICATION_METHODS)
 
 @dataclass(frozen=True, kw_only=True)
 class PublishRequest:
-    """A request to publish a table with differential privacy; refused when it is made if a parameter breaks its rule.
+    """A request to publish a table with differential privacy; its construction fails if a parameter is invalid.
 
     Examples
     --------
@@ -36,16 +36,16 @@ class PublishRequest:
 
     epsilon: float = described(
         MISSING,
-        "Privacy budget of this release: of a record, or of a unit with all of its records.",
+        "Privacy budget of this release, per record or per unit with all of its records.",
         "-e",
         "--epsilon",
         panel=ESSENTIALS,
-        python="Above 10 it warns with a `LargeBudgetWarning`.",
+        python="Values above 10 emit a `LargeBudgetWarning`.",
         metavar="NUMBER",
     )
     delta: float | None = described(
         None,
-        """Method ``marginals``: δ of (ε, δ)-differential privacy, what may be added to a probability next to the factor
+        """Method ``marginals``: δ of (ε, δ)-differential privacy, the amount added to a probability besides the factor
         e^ε. Well below 1/n, such as 1e-9.""",
         "--delta",
         panel=PROMISES,
@@ -53,12 +53,12 @@ class PublishRequest:
     )
     bounds: BoundsGiven = described(
         MISSING,
-        """Domain of each column, from public knowledge. Values outside are clipped and counted. ``data`` reads 1.5
-        times the maximum from the data: for experiments only.""",
+        """Domain of each column, from public knowledge. Values outside are clipped and counted. ``data`` uses 1.5
+        times the maximum in the data: for experiments only.""",
         "-b",
         "--bounds",
         panel=ESSENTIALS,
-        python="A mapping ``{column: (lower, upper)}``; ``data`` warns with a `DataBoundsWarning`.",
+        python="A mapping ``{column: (lower, upper)}``; ``data`` emits a `DataBoundsWarning`.",
         typed=list,
         metavar="COLUMN=LOW:HIGH",
     )
@@ -70,7 +70,7 @@ class PublishRequest:
     method: str = described(
         DEFAULT,
         f"""One of {NAMED_METHODS}, ``marginals`` (with {parameter("delta")}), ``given`` (with {parameter("groups")}),
-        or a name listed by shoal methods. ``insensitive-ir`` groups neighbours of each column on its own, in rows
+        or a name listed by shoal methods. ``insensitive-ir`` groups neighbours of each column separately, in rows
         without order; ``insensitive`` does so for one column, and groups whole records in a fixed order, with much
         more noise, for several; ``none`` adds noise to every value; ``marginals`` draws whole records from a model of
         noisy counts. All others follow Definition 3.""",
@@ -88,15 +88,15 @@ class PublishRequest:
     )
     groups: Any = described(
         None,
-        "Method ``given``: the column that holds the group of each record.",
+        "Method ``given``: the column with the group of each record.",
         "--groups",
         panel=METHOD,
-        python="Or a number for each record.",
+        python="Or an array with one group number per record.",
     )
     categories: Mapping[Name, Sequence[Any]] | None = described(
         None,
-        """Columns of categories or truth values to publish by randomised response (``marginals``: with all others),
-        and all possible categories, from public knowledge. Any other cell, and a missing one, counts as the last.""",
+        """Columns of categories or truth values to publish by randomised response (``marginals``: with all columns),
+        with all possible categories, from public knowledge. Other and missing cells count as the last category.""",
         "--categories",
         panel=COLUMNS,
         python='A mapping such as ``{"sex": ["f", "m"], "smokes": [False, True]}``.',
@@ -105,14 +105,14 @@ class PublishRequest:
     )
     integer_columns: Sequence[Name] | Name | None = described(
         None,
-        "Columns that are released as integers; their bounds are integers too.",
+        "Columns to release as integers; their bounds must be integers.",
         "--integer-column",
         panel=COLUMNS,
         typed=list,
     )
     truncate: bool = described(
         True,
-        """Bring released values into the domain. Without it they can lie outside, but their mean is not pulled towards
+        """Truncate released values to the domain. Otherwise values may be outside, but their mean is not biased towards
         the middle.""",
         "--truncate/--no-truncate",
         panel=METHOD,
@@ -120,7 +120,7 @@ class PublishRequest:
     )
     monotone: bool = described(
         True,
-        """Bring noisy means of sorted groups (``insensitive-ir``, and ``insensitive`` for one column) into ascending
+        """Put the noisy means of sorted groups (``insensitive-ir``, and ``insensitive`` for one column) in ascending
         order, which lowers their error and costs no budget.""",
         "--monotone/--no-monotone",
         panel=METHOD,
@@ -128,17 +128,17 @@ class PublishRequest:
     )
     budget: Budget = described(
         "even",
-        """How columns share epsilon: ``even`` (columns that are grouped together share theirs in proportion to the
-        width of their domains), ``sensitivity`` (all in proportion to the width, which leaves a column in small units
-        next to nothing), or shares that sum to epsilon.""",
+        """Division of epsilon among columns: ``even`` (jointly grouped columns share theirs in proportion to the
+        width of their domains), ``sensitivity`` (in proportion to the width, which leaves a column in small units
+        almost nothing), or shares that sum to epsilon.""",
         "--budget",
         panel=PROMISES,
-        python="Shares are a mapping of columns.",
+        python="Or a mapping of columns to shares.",
         metavar="even|sensitivity|COLUMN=SHARE,…",
     )
     sets: Sequence[Sequence[Name]] | None = described(
         None,
-        """Method ``mdav``: disjoint sets of columns, each grouped on its own (Algorithm 2); all columns together by
+        """Method ``mdav``: disjoint sets of columns, each grouped separately (Algorithm 2); all columns together by
         default (Algorithm 1).""",
         "--set",
         panel=METHOD,
@@ -149,14 +149,14 @@ class PublishRequest:
         MaskRequest,
         "keep",
         help="Columns to release unchanged, WITHOUT any protection.",
-        python="They warn with an `UnprotectedColumnWarning`.",
+        python="This emits an `UnprotectedColumnWarning`.",
     )
     unit: Name | None = shared(
         MaskRequest,
         "unit",
-        help=f"""Unit column (person, household, firm): epsilon then covers a unit with all of its records, at most
-        {parameter("contributions")}. A table in which a unit has more is refused. The column is not released. Without
-        it a person with m records is protected by m times epsilon only.""",
+        help=f"""Unit column (person, household, firm): epsilon then covers all records of a unit, at most
+        {parameter("contributions")}. A table with larger units is refused. The column is not released. Without
+        it, a person with m records is protected by m times epsilon only.""",
     )
     contributions: int | None = described(
         None,
@@ -167,25 +167,23 @@ class PublishRequest:
     )
     ledger: str | os.PathLike[str] | None = described(
         None,
-        """JSON file of the data set's spent budgets: the budget is recorded before anything is released, and refused
+        """Ledger of the data set's spent budgets (JSON): a budget is recorded before anything is released, and refused
         when the total would be exceeded.""",
         "--ledger",
         panel=PROMISES,
         typed=Path,
     )
-    dataset: str | None = described(
-        None, "Name of the data set that the ledger is kept for.", "--dataset", panel=PROMISES
-    )
+    dataset: str | None = described(None, "Name of the ledger's data set.", "--dataset", panel=PROMISES)
     total_budget: float | None = described(
         None, "Total budget of the data set, for a new ledger.", "--total-budget", panel=PROMISES, typed=float
     )
     total_delta: float | None = described(
-        None, "Total of delta, for a new ledger of releases that have one.", "--total-delta",
+        None, "Total delta of the data set, for a new ledger of releases with delta.", "--total-delta",
         panel=PROMISES, typed=float,
     )  # fmt: skip
     new_ledger: bool = described(
         False,
-        "Start a ledger: this is the data set's first release.",
+        "Create the ledger; only for the data set's first release.",
         "--new-ledger",
         panel=PROMISES,
         typed=bool,
@@ -195,7 +193,7 @@ class PublishRequest:
         "Random seed for reproducible noise, for experiments: such a table must not be released.",
         "--seed",
         panel=METHOD,
-        python="It warns with a `SeededNoiseWarning`.",
+        python="It emits a `SeededNoiseWarning`.",
         typed=int,
     )
     output: str | os.PathLike[str] | None = shared(
@@ -219,16 +217,16 @@ class PublishRequest:
                     )
         elif not isinstance(self.dataset, str) or not self.dataset.strip():
             raise InputError(
-                f"{parameter('ledger')} requires {parameter('dataset')}, the name of the data set whose budget it "
-                f"keeps, so that it is not mistaken for the ledger of another, got {self.dataset!r}."
+                f"{parameter('ledger')} requires {parameter('dataset')}, the name of the data set whose budget the "
+                f"ledger records, got {self.dataset!r}. The name protects against using another data set's ledger."
             )
 
     @property
     def entry(self) -> PublicationMethod:
-        """The method."""
+        """The method's entry in the list of methods."""
         return find_publication_method(self.method)
 
     @property
     def csv(self) -> dict[str, str | None]:
-        """The format of a CSV file."""
+        """The format of a CSV file, as keyword arguments."""
         return {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "thousands")}

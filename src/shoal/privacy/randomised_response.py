@@ -1,13 +1,13 @@
-"""Categories and truth values by randomised response (S. L. Warner 1965): the truth, or any of the categories.
+"""Categories and truth values by randomised response (S. L. Warner 1965): the true category or a random one.
 
-Every record tells its category with probability t, and else one of all c categories, each equally likely. It tells
-any category with a probability of at least (1 − t)/c and at most t + (1 − t)/c, whatever is true, so for two tables
-that differ in one record the probability of a release differs by a factor of at most 1 + t c/(1 − t). t is chosen so
-that this is at most e^ε: ε-differential privacy, Definition 1, record by record.
+Every record reports its category with probability t; otherwise, it reports one of all c categories, each equally
+likely. For any true category, a record reports a given category with a probability of at least (1 − t)/c and at most t
++ (1 − t)/c, so for two tables that differ in one record the probability of a release differs by a factor of at most 1 +
+t c/(1 − t). t is chosen so that this is at most e^ε: ε-differential privacy (Definition 1) for each record.
 
-Exactness: t is a number of 64-bit words over 2^64, rounded down from a lower bound of e^ε in rational numbers; words
-come from the system's source of randomness, and those that would make one category more likely than another are
-drawn again. No logarithm and no float takes part in a draw.
+Exactness: t is a number of 64-bit words divided by 2^64, rounded down from a lower bound of e^ε in rational arithmetic;
+words come from the system's source of randomness, and words that would make some categories more likely are drawn
+again. No draw uses a logarithm or a float.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from shoal.core.types import Floats, Ints
 __all__ = ["estimate_shares", "randomise", "truth_probability"]
 
 WORDS = 2**64
-LARGEST = 40.0  # of a budget: beyond it the truth is told but for once in 2^57 records
+LARGEST = 40.0  # of a budget; beyond it, records report the truth except once in 2^57 cases
 
 
 def truth_probability(categories: int, epsilon: float) -> float:
-    """Return the probability that a record reports its category on purpose; by chance it may report it too.
+    """Return the probability that a record deliberately reports its own category; it may also do so by chance.
 
     Examples
     --------
-    >>> round(truth_probability(2, 1.0), 4)  # tells the truth with probability 0.4621 + 0.5379/2 = e/(1 + e)
+    >>> round(truth_probability(2, 1.0), 4)  # reports the truth with probability 0.4621 + 0.5379/2 = e/(1 + e)
     0.4621
     """
     return _truth_words(categories, epsilon) / WORDS
 
 
 def randomise(codes: Ints, categories: int, epsilon: float, rng: np.random.Generator | None = None) -> Ints:
-    """Return the category that each record reports.
+    """Return the reported category of each record.
 
     The number of categories is public knowledge. With `rng` the result is reproducible and not private.
 
@@ -54,7 +54,7 @@ def randomise(codes: Ints, categories: int, epsilon: float, rng: np.random.Gener
 
 
 def estimate_shares(answers: Ints, categories: int, epsilon: float) -> tuple[Floats, float]:
-    """Return the share of each category, estimated without bias, and a bound on its standard error.
+    """Return an unbiased estimate of the share of each category, and a bound on its standard error.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def estimate_shares(answers: Ints, categories: int, epsilon: float) -> tuple[Flo
     """
     t = truth_probability(categories, epsilon)
     shares = np.bincount(answers, minlength=categories) / len(answers)
-    # Telling a category has the variance p(1 − p) in a record, p being one of the two probabilities.
+    # A reported category has variance p(1 − p) per record, where p is one of the two probabilities.
     low, high = (1 - t) / categories, t + (1 - t) / categories
     error = math.sqrt(max(low * (1 - low), high * (1 - high)) / len(answers)) / t
     return (shares - low) / t, error
@@ -72,7 +72,7 @@ def estimate_shares(answers: Ints, categories: int, epsilon: float) -> tuple[Flo
 
 def _truth_words(categories: int, epsilon: float) -> int:
     """Return t · 2^64: the greatest number w of words with 1 + w c/(2^64 − w) ≤ e^ε."""
-    # math.exp is off by less than one unit in the last place.
+    # The error of math.exp is less than one unit in the last place.
     grown = Fraction(math.nextafter(math.exp(min(epsilon, LARGEST)), 0.0)) - 1
     return max(0, math.floor(grown * WORDS / (grown + categories)))
 
@@ -84,7 +84,7 @@ def _words(n: int, rng: np.random.Generator | None) -> NDArray[np.uint64]:
 
 
 def _uniform(n: int, categories: int, rng: np.random.Generator | None) -> Ints:
-    """Return a number below `categories` for each record, each equally likely."""
+    """Return a uniformly random number below `categories` for each record."""
     words = _words(n, rng).copy()
     limit = np.uint64(WORDS - 1 - WORDS % categories)
     while (again := words > limit).any():

@@ -1,7 +1,7 @@
-"""The groups of a differentially private release.
+"""Groups of a differentially private release.
 
-Algorithm 1 of the paper groups whole records, Algorithm 2 disjoint sets of columns each on its own. Here both are one:
-a method divides the columns into sets and groups the records of every set.
+Algorithm 1 of the paper groups whole records, Algorithm 2 disjoint sets of columns separately. Here both are one: a
+method divides the columns into sets and groups the records by each set.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ __all__ = ["ColumnGroups", "group_columns", "in_order"]
 
 @dataclass(frozen=True)
 class ColumnGroups:
-    """The groups of the records in some of the columns."""
+    """The groups of the records by some of the columns."""
 
     columns: tuple[int, ...]  # the column numbers
     # The group of each record and the size of each group.
     labels: Ints
     sizes: Ints
-    # How many Δ the sums of all groups can change together when one record changes: 1 with given groups and along the
-    # values of a column (`in_order`), else the number of groups.
+    # The total change of the sums of all groups, in Δ, when one record changes: 1 with given groups and along the
+    # values of a column (`in_order`), otherwise the number of groups.
     touched: int = 1
 
     def noise_scale(self, width: float, epsilon: float) -> float:
-        """Return the scale of the noise on a group of one record; a group of m records has an m-th of it."""
+        """Return the noise scale of a group of one record; a group of m records has this scale divided by m."""
         return self.touched * width / epsilon
 
     def averaging_error(self, X: Floats, clipped: Floats) -> Floats:
-        """Return the SSE of each column that averaging (and clipping) alone causes."""
+        """Return the SSE per column due to averaging (and clipping) alone."""
         columns = list(self.columns)
         means = centroids(clipped[:, columns], self.labels)[self.labels]
-        with np.errstate(over="ignore"):  # values far outside their domain are clipped; their error may be infinite
+        with np.errstate(over="ignore"):  # clipping values far outside their domain may cause an infinite error
             error: Floats = np.square(X[:, columns] - means).sum(axis=0)
         return error
 
     def noise_error(self, scale: float) -> float:
-        """Return the SSE that noise is expected to add to a column (Proposition 5): Σ size · 2 (scale / size)²."""
+        """Return the expected SSE due to noise in a column (Proposition 5): Σ size · 2 (scale / size)²."""
         return float(2 * scale**2 * (1.0 / self.sizes).sum())
 
 
@@ -61,7 +61,7 @@ def group_columns(
     k: int | None = None,
     group_labels: Ints | None = None,
 ) -> list[ColumnGroups]:
-    """Group the records in every set of columns; `group_labels` are the groups of method ``"given"``.
+    """Group the records by every set of columns; `group_labels` are the groups of method ``"given"``.
 
     Examples
     --------
@@ -108,21 +108,21 @@ def _group(
 
 
 def in_order(order: Ints, k: int) -> Ints:
-    """Group k records at a time along an order; what is left over joins the last group.
+    """Group consecutive records of an order, k per group; the remainder joins the last group.
 
-    Along the values of one column this needs no more noise than groups that are given: **the changes of all group
-    sums together are at most Δ**. For let one value grow from a to b. The i-th smallest value of the new column is
-    at least the i-th smallest of the old one, for every i: no more values lie below any limit than before. The sizes
-    of groups depend on n and k alone, so group g holds the same ranks before and after, and its sum does not fall. All
-    sums together grow by b − a. Since none falls, the sum of their changes is also b − a, which is at most Δ; for a
-    value that falls, exchange the two columns. (One changed value can move all n/k sums, and n/k · Δ is what the
-    paper counts; but what one group gains its neighbour has lost, and the sum telescopes.) So Laplace noise of scale
-    Δ/ε on every sum, Δ/(kε) on a mean of k, is ε-differentially private from raw to released column, Definition 1.
+    Along the values of one column this needs no more noise than given groups: **the changes of all group sums together
+    are at most Δ**. Let one value grow from a to b. The i-th smallest value of the new column is at least the i-th
+    smallest of the old one, for every i: no more values are below any limit than before. The sizes of groups depend on
+    n and k alone, so group g contains the same ranks before and after, and its sum does not decrease. All sums together
+    grow by b − a. Since none decreases, the sum of their absolute changes is also b − a, which is at most Δ; for a
+    value that decreases, exchange the two columns. (One changed value can change all n/k sums, and the paper assumes
+    n/k · Δ; but the gain of one group is the loss of its neighbour, and the sum telescopes.) So Laplace noise of scale
+    Δ/ε on every sum, Δ/(kε) on a mean of k, is ε-differentially private from raw to released column (Definition 1).
     Rounding values to a grid keeps their order, and the proof holds for the numbers on the grid.
 
-    Several columns each have their own order, and rows are released without saying who is who: the proof holds for
-    each, and budgets of columns add up. Along an order of whole records it does not hold: a record that enters a group
-    may be high in one column where the one that leaves is low.
+    Several columns each have their own order, and the release does not match rows to records: the proof holds for each
+    column, and the budgets of columns add up. It does not hold along an order of whole records: the record that enters
+    a group may be high in one column in which the record that leaves is low.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def in_order(order: Ints, k: int) -> Ints:
 
 
 def _mdav_of_column(column: Floats, k: int) -> Ints:
-    """Group one column as MDAV does, in O(n log n): its two extremes are the two ends of the sorted values."""
+    """Group one column as MDAV does, in O(n log n): the two extreme records are the ends of the sorted values."""
     values, order = sort_values(column)
     n = len(values)
     group = np.empty(n, dtype=np.int64)
@@ -158,9 +158,9 @@ def _mdav_of_column(column: Floats, k: int) -> Ints:
 
 
 def _insensitive(X: Floats, lower: Floats, width: Floats, k: int) -> Ints:
-    """Group k records at a time along an order of all possible records that does not depend on the data.
+    """Group k records each along an order of all possible records that does not depend on the data.
 
-    The order is by distance from the lower corner of the domain, equal distances by the values themselves. When one
+    The order is by distance from the lower corner of the domain; ties are ordered by the values themselves. When one
     record changes, every group loses at most one record and gains at most one.
     """
     relative = (X - lower) / width

@@ -1,14 +1,13 @@
-"""Records like those of a confidential table, drawn from a model of its noisy marginals: (ε, δ)-differential privacy.
+"""Synthetic records, drawn from a model of a confidential table's noisy marginals: (ε, δ)-differential privacy.
 
 1. The histogram of every column is measured with noise and fitted.
-2. Bins are merged into classes that hold about equally many records, few enough for counts of pairs to stand out from
-   their noise.
-3. A tree of columns that depend on each other is chosen with noise (by fewer classes), and its pairs of classes are
-   measured with noise.
-4. Records are drawn from the model of the tree; each gets a bin of its class, and a value of its bin.
+2. Bins are merged into classes of about equally many records, few enough for the counts of pairs to exceed their noise.
+3. A tree of dependent columns is chosen with noise (by fewer classes), and its pairs of classes are measured with
+   noise.
+4. Records are drawn from the model of the tree; each gets a bin from its class and a value from its bin.
 
-Steps 1 and 3 look at the table and spend the budget, each knowing what came before; ρ adds up. All else is computed
-from what they returned and from public knowledge: the number of records, the bins, the budget.
+Steps 1 and 3 read the table and spend the budget, and each may use earlier results; ρ adds up. The other steps use only
+these results and public knowledge: the number of records, the bins, the budget.
 
 R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest (2021), with the nested counts of Hay et al. (2010).
 """
@@ -41,14 +40,14 @@ __all__ = [
     "synthesise",
 ]
 
-# Of the budget: for histograms, for the choice of the tree; the rest is for pairs.
+# Shares of the budget for histograms and for the choice of the tree; the rest is for pairs.
 HISTOGRAMS, TREE = 0.5, 0.1
 FEWEST, MOST = 4, 32  # classes of a column
-SCORED = 6  # classes that the tree is chosen by: few, because errors of histograms look like dependence
-CHANCE = 4  # records: what chance adds to the noise of a pair of classes
-COARSEST, FINEST = 2**8, 2**14  # bins of a column of numbers
+SCORED = 6  # classes for choosing the tree: few, because errors of histograms look like dependence
+CHANCE = 4  # records: the effect of chance on a pair of classes, in addition to noise
+COARSEST, FINEST = 2**8, 2**14  # bins of a numeric column
 ROUNDING = 1e-12  # the reserve for sums of shares
-WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
+WIDEST = 2.0**40  # limit of noise on counts, in 64-bit integers
 
 
 @dataclass(frozen=True)
@@ -56,29 +55,29 @@ class CountBudget:
     """The division of the budget, from public quantities alone."""
 
     rho: float  # the whole budget (zCDP)
-    # What each histogram, the tree and each of its pairs have of it.
+    # The budgets of each histogram, of the tree and of each of its pairs.
     histogram_rho: float
     tree_rho: float
     pair_rho: float
-    # The standard deviations of the noise on counts of each column and of pairs.
+    # The standard deviations of the noise on the counts of each column and of pairs.
     histogram_scales: tuple[float, ...]
     pair_scale: float
-    classes: int  # into how many classes the bins of a column are merged at most
+    classes: int  # the greatest number of classes per column
 
 
 @dataclass(frozen=True)
 class Synthesis:
-    """The synthetic records: values column by column, and the pairs of columns in the tree."""
+    """The synthetic records: their values by column, and the pairs of columns in the tree."""
 
     values: Floats
     tree: tuple[tuple[int, int], ...]
 
 
 def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int:
-    """Return into how many bins a column of numbers is divided: about four for as many records as noise is wide.
+    """Return the number of bins of a numeric column: about four per as many records as the noise is wide.
 
-    Too many cost little, because counts are fitted as a binary tree; too few blur a column that fills a small part of
-    its domain.
+    Too many bins cost little, because counts are fitted as a binary tree; too few blur a column that fills a small part
+    of its domain.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int
 
 
 def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> CountBudget:
-    """Share a budget among what is measured.
+    """Divide a budget among the measurements.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) ->
     scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
     if columns == 1:
         return CountBudget(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
-    # A pair of classes is to hold about as many records as one count of it would have noise.
+    # Choose classes so that a pair contains about as many records as the noise of one count of it.
     once = gaussian_scale(sensitivity(1, contributions), pair_rho)
     classes = 2 ** round(math.log2(min(MOST, max(FEWEST, math.sqrt(n / (once + CHANCE))))))
     pair_scale = gaussian_scale(sensitivity(depth_of((classes, classes)), contributions), pair_rho)
@@ -120,7 +119,7 @@ def synthesise(
     contributions: int,
     rng: np.random.Generator | None,
 ) -> Synthesis:
-    """Draw as many records as there are from a model of the noisy marginals.
+    """Draw n records from a model of the noisy marginals of n records.
 
     `values` has shape ``(n, d)``, with categories as codes; `contributions` is the greatest number of records of a
     unit. With `rng` the result is reproducible and not private.
@@ -152,7 +151,7 @@ def synthesise(
 
 
 class _Classes:
-    """The classes that the bins of a column are merged into."""
+    """The classes into which the bins of a column are merged."""
 
     def __init__(self, histogram: Floats, bins: ColumnBins, limit: int) -> None:
         self.counts = histogram
@@ -160,7 +159,7 @@ class _Classes:
         self.histogram: Floats = np.bincount(self.labels, weights=histogram).astype(np.float64)
 
     def bins_of(self, drawn: Ints, rng: np.random.Generator) -> Ints:
-        """Return a bin of each record's class, each as often as its noisy count says."""
+        """Return a bin for each record, drawn from its class in proportion to the bins' noisy counts."""
         fine = np.empty(len(drawn), dtype=np.int64)
         for label in range(len(self.histogram)):
             members, records = np.nonzero(self.labels == label)[0], np.nonzero(drawn == label)[0]
@@ -174,7 +173,7 @@ def _classified(codes: Ints, classes: Sequence[_Classes]) -> Ints:
 
 
 def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
-    """Return the class of each bin: neighbours with about equally many records; of categories the rare ones together.
+    """Return the class of each bin: neighbouring bins with about equally many records; rare categories share a class.
 
     Examples
     --------
@@ -184,7 +183,7 @@ def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
     [2, 2, 0, 2, 1]
     """
     bins = np.arange(len(histogram))
-    if not ordered:  # the most frequent first, so that their ranges are alike
+    if not ordered:  # most frequent first, so that columns have similar classes
         labels = np.empty_like(bins)
         labels[np.argsort(-histogram, kind="stable")] = np.minimum(bins, classes - 1)
         return labels
@@ -196,12 +195,12 @@ def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
 
 
 def _histogram_rho(rho: float, columns: int) -> float:
-    """Return what each histogram has of the budget."""
+    """Return the budget of each histogram."""
     return rho * (HISTOGRAMS if columns > 1 else 1.0) / columns
 
 
 def _depth(column: ColumnBins) -> int:
-    """Return how many tables of counts a histogram is measured by."""
+    """Return the number of tables of counts that measure a histogram."""
     return depth_of((column.size,)) if column.ordered else 1
 
 
@@ -219,15 +218,15 @@ def _histogram(
 
 @dataclass(frozen=True)
 class CountPlan:
-    """The measurement of the counts of a joint release, from public figures alone."""
+    """The measurement of the counts of a joint release, planned from public figures alone."""
 
-    delta: float  # δ of the promise
+    delta: float  # δ of the guarantee
     bins: tuple[ColumnBins, ...]  # the bins of each column
-    spending: CountBudget  # how the budget is spent
+    spending: CountBudget  # the division of the budget
 
 
 def plan_counts(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> CountPlan:
-    """Share a budget (ε, δ) among the counts of columns and pairs."""
+    """Plan the counts of columns and pairs for a budget (ε, δ)."""
     n, columns = len(prepared.X), len(prepared.published)
     delta = check_delta(delta, n)
     rho = rho_of(epsilon, delta)
@@ -241,7 +240,7 @@ def plan_counts(prepared: ConfidentialTable, epsilon: float, delta: float | None
         spending = share(rho, n, bins, prepared.contributions)
     if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
         raise InputError(
-            f"{parameter('epsilon')} and {parameter('delta')} leave a budget too small for counts, got {epsilon:g} and "
-            f"{delta:g}. Use larger ones or fewer columns."
+            f"{parameter('epsilon')} and {parameter('delta')} leave too small a budget for counts, got {epsilon:g} and "
+            f"{delta:g}. Use larger values or fewer columns."
         )
     return CountPlan(delta, tuple(bins), spending)

@@ -1,12 +1,12 @@
-"""The error to expect before anybody looks at the data: Section 7 of the paper.
+"""The expected error from public figures alone: Section 7 of the paper.
 
-All of it follows from n, ε and the width Δ of the domain, which are public. The worst table for averaging has one
-group, the largest, with half of its m records at each end of the domain: its SSE is m (Δ/2)². (Groups of neighbours in
-a column have ranges that do not overlap, so their ranges add up to Δ at most and their SSE, at most size · range²/4
-each, is greatest where the largest group has all of it.) The noise adds 2 (Δ/ε)² Σ 1/size.
+It follows from n, ε and the width Δ of the domain, which are public. The worst table for averaging has one group, the
+largest, with half of its m records at each end of the domain: its SSE is m (Δ/2)². (Groups of neighbours in a column
+have disjoint ranges, which sum to at most Δ; the SSE of a group is at most size · range²/4, so the total is greatest if
+the largest group spans the whole domain.) The noise adds 2 (Δ/ε)² Σ 1/size.
 
-Proposition 8 assumes that k divides n, so that all groups have k records. Otherwise the remainder joins one group,
-which has k + n mod k records, and a table may lose almost twice as much.
+Proposition 8 assumes that k divides n, so that all groups have k records. Otherwise, the remainder joins one group of k
++ n mod k records, and a table may lose almost twice as much.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["least_worst_case_sse", "proposition_8", "worst_case_k", "worst_case_
 
 
 def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int | None = None) -> float:
-    """Return an upper limit of the expected SSE of a column in groups of k or more.
+    """Return an upper limit of the expected SSE of a column in groups of at least k records.
 
-    Without `largest` some table reaches it, if the largest group has an even number of records. Where k divides n this
-    is Proposition 8, for k = 1 Proposition 7.
+    Without `largest`, some table reaches the limit if the largest group has an even number of records. If k divides n,
+    this is Proposition 8; for k = 1, Proposition 7.
 
-    `epsilon` is the budget of the column for a record, `width` that of its domain, and `largest` the most records of
-    groups that may reach from end to end of the domain: by default those of one group of k records and the remainder,
-    and n for groups that do not hold neighbours of this column.
+    `epsilon` is the column's budget per record, `width` that of its domain, and `largest` the most records of groups
+    that may span the whole domain: by default one group of k records and the remainder; n for groups that do not
+    consist of neighbours in this column.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int
 
 
 def least_worst_case_sse(n: int, epsilon: float, width: float) -> float:
-    """Return the least of these limits over all k: groups that are chosen to have the least error keep to it.
+    """Return the least of these limits over all k; groups chosen for the least error also observe it.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def least_worst_case_sse(n: int, epsilon: float, width: float) -> float:
 
 
 def _worst_case(n: int, k: Ints, epsilon: float, width: float, largest: Ints) -> Floats:
-    """Return the limit for every k; noise is greatest where as many groups as possible have k records."""
+    """Return the limit for every k; the noise is greatest if as many groups as possible have k records."""
     rest = k + n % k
     averaging = np.where(largest == 1, 0, largest) * (width / 2) ** 2
     error: Floats = averaging + 2 * (width / epsilon) ** 2 * ((n - rest) / k**2 + 1 / rest)
@@ -62,7 +62,7 @@ def _worst_case(n: int, k: Ints, epsilon: float, width: float, largest: Ints) ->
 
 
 def proposition_8(n: int, k: int, epsilon: float, width: float) -> float:
-    """Return the paper's limit of the expected SSE, which assumes that k divides n (for k = 1 Proposition 7).
+    """Return the paper's limit of the expected SSE, assuming that k divides n (Proposition 7 for k = 1).
 
     Examples
     --------
@@ -73,7 +73,7 @@ def proposition_8(n: int, k: int, epsilon: float, width: float) -> float:
 
 
 def worst_case_k(n: int, epsilon: float) -> int:
-    """Return the k with the least error by Proposition 8: near (16 n/ε²)^(1/3), whatever the domain.
+    """Return the k with the least error by Proposition 8: about (16 n/ε²)^(1/3), independent of the domain.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""The promises that a group must keep beyond k records."""
+"""Promises about groups beyond k records."""

@@ -1,6 +1,7 @@
-"""t-closeness: groups are distributed as the whole table is, up to a distance (Li, Li and Venkatasubramanian 2007).
+"""t-closeness: the distribution of each group is within a distance of the whole table's (Li et al. 2007).
 
-O(s) for a group of s; after a swap, what lies between the two codes. A table of quantiles makes small groups faster.
+O(s) for a group of s records; after a swap, only the members between the two codes. A table of quantiles speeds up
+small groups.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from shoal.promises.promise import ROUNDING, GroupPromise, RuleKind, Rules, is_n
 
 __all__ = ["Closeness", "least_size", "with_masses"]
 
-TABLED = 128  # sizes of groups
+TABLED = 128  # group sizes in the table of quantiles
 
 
 @kernel(counted=False)
 def _mass(level: float, below: Floats, guide: Ints, areas: Floats) -> float:
-    """Return the integral of the table's quantiles (numbers of values) from 0 to a level.
+    """Return the integral of the table's quantiles (as value numbers) from 0 to a level.
 
-    The value at this level the guide tells within a few steps (the cutpoint method, Chen and Asau 1974).
+    The guide finds the value at this level within a few steps (the cutpoint method, Chen and Asau 1974).
     """
     m = len(below)
     value = guide[min(int(level * m), m - 1)]
-    while value < m - 1 and below[value] < level:  # rounded, a level may be above 1
+    while value < m - 1 and below[value] < level:  # a rounded level may exceed 1
         value += 1
     mass: float = value * level - areas[value]
     return mass
@@ -38,8 +39,8 @@ def _mass(level: float, below: Floats, guide: Ints, areas: Floats) -> float:
 
 @kernel(inline=True)
 def _moved(code: int, low: float, high: float, low_mass: float, mass: float, below: Floats, areas: Floats) -> float:
-    """Return how far a member of this code is from the quantiles between the two levels of its place, in all."""
-    # All three are computed: to choose among them is faster than to branch.
+    """Return the total distance of a member with this code from the quantiles between the two levels of its place."""
+    # Compute all three: selecting among them is faster than branching.
     above, crossing = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
     added = -above if below[code] >= high else crossing
     return above if below[code] <= low else added
@@ -49,8 +50,8 @@ def _moved(code: int, low: float, high: float, low_mass: float, mass: float, bel
 def _distance(codes: Ints, size: int, below: Floats, guide: Ints, areas: Floats, masses: Floats) -> float:
     """Return the earth mover's distance Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) from the table's distribution q.
 
-    It is the mean distance of quantiles: the j-th of s members is compared with the quantiles from (j−1)/s to j/s, of
-    which those up to `below` of its own value are not above it.
+    This is the mean distance of quantiles: the j-th of s members is compared with the quantiles from (j−1)/s to j/s, of
+    which those up to `below` of its own value do not exceed it.
     """
     m = len(below)
     if m < 2:
@@ -68,7 +69,7 @@ def _distance(codes: Ints, size: int, below: Floats, guide: Ints, areas: Floats,
 def _change(
     members: Ints, size: int, out: int, into: int, below: Floats, guide: Ints, areas: Floats, masses: Floats
 ) -> float:
-    """Return what a swap of one member for another adds to `_distance`: members between the two move by one place."""
+    """Return the change of `_distance` when a member is swapped for another: members between them move one place."""
     m, up = len(below), into > out
     if m < 2:
         return 0.0
@@ -108,7 +109,7 @@ def _swapped(
 
 @kernel(counted=False)
 def _nominal(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
-    """The total variation distance from the table's distribution."""
+    """Return the total variation distance from the table's distribution, and its excess over the bound."""
     distance, covered, begin = 0.0, 0.0, 0
     while begin < size:
         end = run_end(codes, begin, size)
@@ -133,12 +134,12 @@ def _masses(rules: Rules, sizes: int) -> Floats:
 
 
 def with_masses(rules: Rules) -> Rules:
-    """Return the rules with a table that makes distances of small groups faster to compute."""
+    """Return the rules with a table that speeds up the distances of small groups."""
     return rules._replace(masses=_masses(rules, TABLED))
 
 
 def least_size(n: int, k: int, t: float) -> int:
-    """Return k′ = max(k, ⌈n / (2 (n−1) t + 1)⌉), enlarged so that groups of k′ leave few records over.
+    """Return k′ = max(k, ⌈n / (2 (n−1) t + 1)⌉), enlarged so that groups of k′ leave few remaining records.
 
     Soria-Comas, Domingo-Ferrer, Sánchez and Martínez (2015).
 
@@ -159,8 +160,8 @@ def _size(bound: float, n: int, k: int) -> float:
 class Closeness(GroupPromise):
     """t-closeness: the values of every group are distributed as in the whole table, up to a distance of t.
 
-    The distance is the earth mover's: of values with an order Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) over the m values, of
-    others the total variation (Li, Li and Venkatasubramanian 2007).
+    The distance is the earth mover's distance: for ordered values Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) over the m values,
+    for others the total variation (Li, Li and Venkatasubramanian 2007).
 
     Examples
     --------
@@ -178,7 +179,7 @@ class Closeness(GroupPromise):
 
     @classmethod
     def read(cls, value: Any) -> Closeness:
-        """Return one that is given as such, as a number, or as text.
+        """Return the promise from an instance, a number or text.
 
         Examples
         --------
@@ -196,7 +197,7 @@ class Closeness(GroupPromise):
 
     @property
     def text(self) -> str:
-        """The model as written on the command line."""
+        """The promise as written on the command line."""
         return f"{self.t!r}"
 
     @property
@@ -205,18 +206,18 @@ class Closeness(GroupPromise):
         return f"a distribution at most {self.t:g} from that of the table"
 
     def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
-        """Return the kind of the rule and t."""
+        """Return the kind of the rule, t, and no factor (0)."""
         return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
 
     def reached_text(self, reached: float) -> str:
-        """Say what a group reaches."""
+        """Describe the distance of a group."""
         return f"a distance of {reached:.4g}"
 
     def possible(self, reached: float) -> str:
-        """Name the least t that may be asked where all records together reach so much."""
+        """Return the smallest t that can be kept if the whole table reaches this distance."""
         return f"closeness {ceil(1e4 * reached) / 1e4:g}"
 
     def scaled(self, factor: float) -> Closeness | None:
-        """Return a promise of a greater or smaller distance; None if it is the same or means nothing."""
+        """Return a promise with a scaled distance; None if it is unchanged or outside (0, 1)."""
         t = float(f"{factor * self.t:.2g}")
         return Closeness(t) if 0 < t < 1 and t != self.t else None

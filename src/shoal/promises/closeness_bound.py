@@ -1,18 +1,17 @@
-"""A lower bound on the SSE of every partition whose groups keep t-closeness, whatever their sizes and number.
+"""A lower bound on the SSE of every partition whose groups keep t-closeness, for any number and sizes of groups.
 
 **Witnesses.** Let φ be a function of the confidential value with Σ_v q_v φ(v) = 0, where q is the distribution in the
-table. If the values v = 0 … m−1 have an order and |φ(v+1) − φ(v)| ≤ 1/(m−1), then the mean of φ in a group of
-distribution p is Σ_v (p_v − q_v) φ(v) = −Σ_i (φ(i+1) − φ(i)) Σ_{j≤i} (p_j − q_j), summed by parts: in absolute value at
 most the earth mover's distance (Kantorovich and Rubinstein 1958). If they have none and φ spans at most 1, it is at
-most the total variation. So in a group that keeps the rules the means φ̄ of witnesses φ = (φ_1, …, φ_r) lie in the box
+most the total variation. So in a group that keeps the rules, the means φ̄ of witnesses φ = (φ_1, …, φ_r) are in the box
 |φ̄_l| ≤ t_l.
 
-**Planes.** For u in the space of the keys and w in the box let a(u, w) and b(u) be any vectors, a affine in w, and
+**Planes.** For u in the space of the keys and w in the box, let a(u, w) and b(u) be any vectors, a affine in w, and
 
     ℓ_{u,w}(z, φ) = |u|² + a(u, w)·(z − u) + b(u)·(φ − w),        y_i = sup of ℓ_{u,w}(z_i, φ_i) over all u and w.
 
 ℓ_{u,w} is affine in (z, φ) and has the value |u|² at (u, w). If a group G of s records has the means z̄, and φ̄ in the
-box, then Σ_{i∈G} y_i ≥ Σ_{i∈G} ℓ_{z̄,φ̄}(z_i, φ_i) = s ℓ_{z̄,φ̄}(z̄, φ̄) = s |z̄|². Over all groups, whatever a and b are,
+box, then Σ_{i∈G} y_i ≥ Σ_{i∈G} ℓ_{z̄,φ̄}(z_i, φ_i) = s ℓ_{z̄,φ̄}(z̄, φ̄) = s |z̄|². Summed over all groups, for any a
+and b,
 
     SSE = Σ_i |z_i|² − Σ_G s |z̄_G|² ≥ Σ_i (|z_i|² − y_i).
 
@@ -21,17 +20,17 @@ box, then Σ_{i∈G} y_i ≥ Σ_{i∈G} ℓ_{z̄,φ̄}(z_i, φ_i) = s ℓ_{z̄,�
 
     ℓ_{u,w}(z_i, φ_i) = Σ_j (v_j u_j − K_j u_j² + z_ij p_j·w) + c·τ.
 
-It is affine in w, hence greatest in a corner of the box; and where K_j > 0 the best u_j is v_j / 2K_j. So y_i is the
-greatest of Σ_j (v_j² / 4K_j + z_ij p_j·w) + c·τ over the 2^r corners w. With k = 1 and zeros else y_i = |z_i|², which
-proves 0. As a supremum of functions linear in the parameters Σ y_i is convex in them; a truncated Newton method makes
-it small, on a sample of a large table. Neither the sample nor where the method stops can make the bound wrong. Nor can
-leaving out keys: the SSE is at least that of the keys along some orthonormal directions. Of each column two witnesses
-are tried: those that rise or fall as fast as they may, as the keys of the records above are more or less along the two
-directions that vary most with the values.
+It is affine in w, hence greatest in a corner of the box; and if K_j > 0, the best u_j is v_j / 2K_j. So y_i is the
+greatest of Σ_j (v_j² / 4K_j + z_ij p_j·w) + c·τ over the 2^r corners w. With k = 1 and all other parameters 0, y_i =
+|z_i|², which proves 0. As a supremum of functions linear in the parameters, Σ y_i is convex in them; a truncated Newton
+method makes it small, on a sample of a large table. The bound is valid for any sample and wherever the method stops. It
+also remains valid if keys are left out: the SSE is at least that of the keys along some orthonormal directions. Two
+witnesses per column are tried, one for each of the two directions of the keys that vary most with the values: they rise
+at the greatest allowed rate where the records above have larger keys along the direction, and fall elsewhere.
 
-**Rounding.** t is widened by 1e-9, far more than rounding adds to a mean of φ or the recount allows a distance. For
-every record 1e-12 of the terms of y_i and |z_i|², in absolute value, is taken off: of their roundings, each 1e-16 of
-some of them, there are less than 100, and of a key along another direction about d.
+**Rounding.** t is widened by 1e-9, far more than the rounding of a mean of φ and the tolerance of the recount. For
+every record, 1e-12 of the absolute terms of y_i and |z_i|² is subtracted: they have fewer than 100 roundings, each
+1e-16 of some of these terms, and a key along another direction has about d.
 
 Cost: O(n d) to choose witnesses and directions, O(n 2^r) to prove, some hundred times that for the sample; r ≤ 3.
 """
@@ -52,17 +51,17 @@ from shoal.promises.rules import KINDS
 
 __all__ = ["Planes", "closeness_bound", "proven"]
 
-WITNESSES, OF_A_COLUMN = 3, 2  # at most
-DIRECTIONS = 8  # of keys, at most
-BINS = 256  # stretches of values on which a witness rises or falls alike
-SAMPLE, STEPS = 1500, 200  # records that parameters are chosen by, and evaluations of their sum, at most
-LEAST_CURVE, LARGEST = 0.1, 1e6  # of all K, and of what else is chosen
+WITNESSES, OF_A_COLUMN = 3, 2  # at most, in total and per column
+DIRECTIONS = 8  # of the keys, at most
+BINS = 256  # intervals of values on which a witness rises or falls throughout
+SAMPLE, STEPS = 1500, 200  # records for choosing the parameters, and evaluations of their sum, at most
+LEAST_CURVE, LARGEST = 0.1, 1e6  # lower limit of all K, upper limit of the other parameters
 WIDENED, ROUNDING = 1e-9, 1e-12
 ORDERED, NOMINAL = (KINDS.index(Closeness.kinds[order]) for order in ("ordered", "nominal"))
 
 
 class Planes(NamedTuple):
-    """The parameters of a and b, for d keys and r witnesses."""
+    """The parameters of a and b for d keys and r witnesses."""
 
     offset: Floats  # (r,): c
     curve: Floats  # (d,): k
@@ -75,18 +74,18 @@ class _Sums(NamedTuple):
     """Sums of the keys per value of a column."""
 
     ordered: bool
-    place: Ints  # of each value, or of each step between two neighbouring ones: its bin
-    sums: Floats  # (bins, d): covariances of the keys with being in the bin, or above it
+    place: Ints  # the bin of each value, or of each step between neighbouring values
+    sums: Floats  # (bins, d): covariances of the keys with membership in the bin, or in the bins above
 
 
 def closeness_bound(Z: Floats, rules: Rules) -> float:
-    """Return a lower bound on the SSE of all partitions of which every group keeps the rules; 0 if nothing is proven.
+    """Return a lower bound on the SSE of all partitions whose groups all keep the rules; 0 if nothing is proven.
 
-    Z holds the whole table; with missing cells (NaN) nothing is proven. Rules of diversity are not used.
+    Z holds the whole table; columns with missing cells (NaN) are not used. Rules of diversity are not used.
 
     Examples
     --------
-    Keys that are the confidential values themselves, which all groups must have in equal shares:
+    If the keys are the confidential values themselves, which all groups must have in equal shares:
 
     >>> from shoal.promises.promise import ConfidentialColumn
     >>> from shoal.promises.rules import make_rules
@@ -105,7 +104,7 @@ def closeness_bound(Z: Floats, rules: Rules) -> float:
     for rule, rule_sums in zip(bounded, sums, strict=True):
         shares, t = rules.shares[rules.first[rule] : rules.first[rule + 1]], float(rules.bounds[rule]) + WIDENED
         candidates += [(t, (phi - phi @ shares)[rules.codes[rule]]) for phi in _witnesses(rule_sums)]
-    # The more of the keys goes with a witness and the less of it t leaves, the more it proves.
+    # A witness proves more the stronger its covariance with the keys and the smaller its t.
     candidates.sort(key=lambda pair: float(np.linalg.norm(pair[1] @ Z)) / pair[0], reverse=True)
     limits, Phi = zip(*candidates[:WITNESSES], strict=True)
     best = _best(np.ascontiguousarray(Z @ _directions(sums)), np.column_stack(Phi), np.array(limits))
@@ -117,19 +116,19 @@ def _values(rules: Rules, rule: int) -> int:
 
 
 def _sums_of(Z: Floats, rules: Rules, rule: int) -> _Sums:
-    """Return the covariance of keys with every bin of values; of an ordered column with the values above a step."""
+    """Return the covariances of the keys with every bin of values; in an ordered column, with values above a step."""
     m, codes = _values(rules, rule), rules.codes[rule]
     ordered = bool(rules.kinds[rule] == ORDERED)
     steps = m - 1 if ordered else m
     bins = min(steps, BINS)
-    # A value of an ordered column is above as many bins as begin below it.
+    # A value of an ordered column is above as many bins as start below it.
     level = (codes - 1) * bins // steps + 1 if ordered else codes * bins // steps
     sums = np.stack([np.bincount(level, key, bins + ordered) for key in Z.T], axis=1) / len(Z)
     return _Sums(ordered, np.arange(steps) * bins // steps, sums[:0:-1].cumsum(axis=0)[::-1] if ordered else sums)
 
 
 def _witnesses(sums: _Sums) -> list[Floats]:
-    """Return, by value, witnesses of great covariance with the keys, uncentred."""
+    """Return, by value, uncentred witnesses with large covariance with the keys."""
     witnesses: list[Floats] = []
     for direction in np.linalg.eigh(sums.sums.T @ sums.sums)[1].T[::-1][:OF_A_COLUMN]:
         rises = (sums.sums @ direction > 0)[sums.place]
@@ -142,7 +141,7 @@ def _witnesses(sums: _Sums) -> list[Floats]:
 
 
 def _directions(sums: list[_Sums]) -> Floats:
-    """Return orthonormal directions: the keys themselves, if they are many those that vary most with the values."""
+    """Return orthonormal directions: the keys themselves, or if d is large, those that vary most with the values."""
     d = sums[0].sums.shape[1]
     if d <= DIRECTIONS:
         return np.eye(d)
@@ -151,11 +150,11 @@ def _directions(sums: list[_Sums]) -> Floats:
 
 
 def _best(X: Floats, Phi: Floats, t: Floats) -> float:
-    """Return the most that is proven with the first witness, the first two, and so on."""
+    """Return the best bound proven with the first witness, the first two, and so on."""
     n, d = X.shape
     drawn, weights = np.arange(n), np.full(n, 1 / n)
     if n > SAMPLE:
-        # Few records may have most of the variance: half of the sample is drawn by their squares.
+        # Few records may have most of the variance, so half of the sample is drawn in proportion to the squares.
         squares = np.square(X).sum(axis=1)
         share = 0.5 / n + 0.5 * squares / squares.sum()
         drawn = np.random.default_rng(0).choice(n, SAMPLE, p=share / share.sum())
@@ -172,7 +171,7 @@ def _best(X: Floats, Phi: Floats, t: Floats) -> float:
 
 
 def _planes(form: Floats, d: int, low: Floats, high: Floats) -> Planes:
-    """Read planes from one array: the least K of each key; of each witness c, what K gains either way, q and p."""
+    """Unpack planes from one array: the least K of each key; per witness c, the changes of K either way, q and p."""
     witnesses = form[d:].reshape(-1, 1 + 4 * d)
     up, down, tilt, lean = witnesses[:, 1:].reshape(-1, 4, d).transpose(1, 2, 0)
     curve = form[:d] - (up * low).sum(axis=1) + (down * high).sum(axis=1)
@@ -180,7 +179,7 @@ def _planes(form: Floats, d: int, low: Floats, high: Floats) -> Planes:
 
 
 def _fitted(start: Floats, X: Floats, Phi: Floats, t: Floats, weights: Floats, ends: tuple[Floats, Floats]) -> Floats:
-    """Return the planes of the least weighted sum of y that are found, in the form that `_planes` reads."""
+    """Return the planes with the smallest weighted sum of y, in the form that `_planes` unpacks."""
     from scipy.optimize import minimize
 
     d, corners = X.shape[1], _corners(t)
@@ -200,10 +199,10 @@ def _fitted(start: Floats, X: Floats, Phi: Floats, t: Floats, weights: Floats, e
 
 
 def proven(planes: Planes, X: Floats, Phi: Floats, t: Floats) -> float:
-    """Return the lower bound that some planes prove; not above 0 if they prove nothing.
+    """Return the lower bound that the planes prove; at most 0 if they prove nothing.
 
-    Planes are any parameters; with a K that is not positive they prove nothing. X holds the keys along orthonormal
-    directions, Phi the value of each witness for each record, and t its greatest mean in a group that is allowed.
+    Any parameters are valid planes; if some K is not positive, they prove nothing. X holds the keys along orthonormal
+    directions, Phi the value of each witness for each record, and t its greatest allowed mean in a group.
 
     Examples
     --------
@@ -224,7 +223,7 @@ def _corners(t: Floats) -> Floats:
 
 @kernel(counted=False, error_model="numpy")
 def _height(planes: Planes, x: Floats, tau: Floats, w: Floats) -> tuple[float, float]:
-    """Return what y is in a corner, and its terms in absolute value: those of v² / 4K as much larger as those of K."""
+    """Return y at a corner and the sum of its absolute terms, in which terms of v² / 4K grow with the terms of K."""
     y, size = 0.0, 0.0
     for l in range(len(w)):
         y += planes.offset[l] * tau[l]
@@ -250,7 +249,7 @@ def _height(planes: Planes, x: Floats, tau: Floats, w: Floats) -> tuple[float, f
 
 @kernel
 def _heights(planes: Planes, X: Floats, Phi: Floats, corners: Floats) -> tuple[Floats, Floats, Ints]:
-    """Return y of each record, how large the terms of it are, and the corner that it is reached in."""
+    """Return y of each record, the size of its terms, and the corner that attains it."""
     n, r = Phi.shape
     y, sizes, reached = np.full(n, -np.inf), np.zeros(n), np.zeros(n, dtype=np.int64)
     tau = np.empty(r)
@@ -267,7 +266,7 @@ def _heights(planes: Planes, X: Floats, Phi: Floats, corners: Floats) -> tuple[F
 
 @kernel
 def _slopes(planes: Planes, X: Floats, Phi: Floats, corners: Floats, reached: Ints, weights: Floats) -> Planes:
-    """Return the derivative of the weighted sum of y by every parameter."""
+    """Return the derivatives of the weighted sum of y with respect to all parameters."""
     d, r = planes.tilt.shape
     slopes = Planes(np.zeros(r), np.zeros(d), np.zeros((d, r)), np.zeros((d, r)), np.zeros((d, r)))
     tau = np.empty(r)

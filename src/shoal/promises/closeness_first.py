@@ -1,10 +1,10 @@
-"""Closeness first: groups that take one record of every stretch of the confidential column.
+"""Closeness first: groups with one record from every run of the sorted confidential column.
 
 Algorithm 3 of J. Soria-Comas, J. Domingo-Ferrer, D. Sánchez and S. Martínez, t-closeness through microaggregation:
 strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015. The records are sorted by the confidential
-column and cut into k′ runs; as MDAV does, a group starts from the record farthest from the centroid, then from the one
-farthest from that, and takes the nearest record of each run. k′ is such that groups are within t if no value repeats;
-with ties they may not be, so what they reach is to be measured. O(d n²/k′) time, O(n d) memory.
+column and cut into k′ runs; as in MDAV, a group starts from the record farthest from the centroid, the next group from
+the record farthest from that, and each takes the nearest record of every run. k′ is such that groups are within t if no
+value repeats; with ties they may exceed t, so their distances must be measured. O(d n²/k′) time, O(n d) memory.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["closeness_first", "next_start"]
 def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: State) -> Ints:
     """Return the group of each record.
 
-    `records` are standardised; `codes` numbers the confidential column in the order of its values; a group may be at
-    most t from the table.
+    `records` are standardised; `codes` are the ranks of the confidential values; groups may be at most t from the
+    table.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: St
     n = len(records)
     runs = min(least_size(n, k, t), n)
     sizes = np.full(runs, n // runs)
-    # The middle takes what is left over: there it moves the earth least.
+    # The middle runs take the remaining records: there they increase the distance least.
     middle = [runs // 2] if runs % 2 else [runs // 2 - 1, runs // 2]
     for extra in range(n % runs):
         sizes[middle[extra % len(middle)]] += 1
@@ -47,7 +47,7 @@ def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: St
 
 @kernel
 def _farthest(records: Floats, remaining: Ints, point: Floats) -> int:
-    """Return the one of some records that is farthest from a point."""
+    """Return the remaining record that is farthest from a point."""
     far, reach = -1, -1.0
     for i in remaining:
         distance = squared_distance(records[i], point)
@@ -58,9 +58,9 @@ def _farthest(records: Floats, remaining: Ints, point: Floats) -> int:
 
 @kernel
 def next_start(records: Floats, remaining: Ints, group: int, start: Floats) -> None:
-    """Write where a group starts, as MDAV does: the record farthest from the centroid, then the one farthest from it.
+    """Write the start of a group, as in MDAV: the record farthest from the centroid, then the one farthest from that.
 
-    `start` is where the last group started.
+    `start` contains the start of the previous group.
     """
     if group % 2 == 0:
         for j in range(records.shape[1]):
@@ -85,14 +85,14 @@ def _nearest_of_runs(records: Floats, remaining: Ints, run: Ints, point: Floats,
 def _deal(records: Floats, run: Ints, sizes: Ints, state: State) -> Ints:
     n, d = records.shape
     groups, runs = n // len(sizes), len(sizes)
-    labels, remaining = np.full(n, groups - 1), np.arange(n)  # asked to stop, the last group takes the rest
+    labels, remaining = np.full(n, groups - 1), np.arange(n)  # on STOP, the last group takes the rest
     free = np.ones(n, dtype=np.bool_)
     centre = np.empty(d)
     for group in range(groups - 1):
         if state[STOP]:
             break
         next_start(records, remaining, group, centre)
-        # The second round takes one record more, if a run has more records than there are groups to come.
+        # The second round takes one more record if a run has more records than there are remaining groups.
         for extra in range(2):
             nearest = _nearest_of_runs(records, remaining, run, centre, runs)
             for r in range(runs):

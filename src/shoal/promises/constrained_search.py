@@ -1,13 +1,13 @@
-"""Groups of little SSE that keep rules: annealing of SSE + λ · shortfall with a fixed number of groups.
+"""Groups of small SSE that keep rules: annealing of SSE + λ · shortfall with a fixed number of groups.
 
-A step takes a random record and the group of one of its nearest neighbours (70 %) or of a random record, and moves the
-record there or swaps it with a member: one of nearest code, or any. Group sizes are free from k on. The temperature
-falls and λ grows, so that little is left in the end that is not allowed; that the caller merges.
+A step draws a random record and the group of one of its nearest neighbours (70 %) or of a random record. It moves the
+record there or swaps it with a member: one of nearest code, or a random one. Groups have at least k records. The
+temperature falls and λ grows, so that few violations remain at the end; the caller merges those groups.
 
-Of each group the sum of its records S and |S|² are kept, so that a change of the SSE costs two dot products; rules are
-looked at only if the SSE allows the step. For each rule the members of a group are sorted by their codes, with code and
-record in one integer, so that the nearest code is found by binary search. A step costs O(d + log s) for groups of s
-records, and O(s) where the SSE allows it; memory is O(n d + groups · s).
+For each group the sum of its records S and |S|² are stored, so that a change of the SSE costs two dot products; rules
+are evaluated only if the SSE allows the step. For each rule, the members of a group are sorted by their codes, with
+code and record in one integer, so that binary search finds the nearest code. A step costs O(d + log s) for groups of s
+records, and O(s) if the SSE allows it; memory is O(n d + groups · s).
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from shoal.promises.rules import changed, measure, write_codes
 
 __all__ = ["anneal_with_rules", "room_of"]
 
-NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75  # shares: of neighbours; of relocations, and with them of swaps of like codes
-TEMPERATURES = 1.0, 1e-3  # of the heat, at the start and at the end
-PENALTIES = 50.0, 1e6  # likewise; the last from FINAL of the steps on
+NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75  # probabilities: neighbours; relocations; these plus swaps of similar codes
+TEMPERATURES = 1.0, 1e-3  # relative to the heat, at the start and at the end
+PENALTIES = 50.0, 1e6  # likewise; the final penalty applies from share FINAL of the steps
 FINAL = 0.8
-RECORD = (1 << 32) - 1  # the bits of a member that hold its record; those above hold its code
-MOST_MEMBERS = 512  # of a group, unless one is larger from the start
+RECORD = (1 << 32) - 1  # the low bits of a member are its record; the high bits are its code
+MOST_MEMBERS = 512  # per group, unless a group is larger at the start
 
 
 class RuledGroups(NamedTuple):
-    """A partition while it is annealed."""
+    """The state of a partition during annealing."""
 
     label: Ints  # of each record
     size: Ints
     members: Ints  # (rules, groups, room): code << 32 | record, sorted
     sums: Floats  # (groups, d)
     squares: Floats  # |S|² of each group
-    reached: Floats  # (rules, groups): what each group reaches
-    lacks: Floats  # (rules, groups): how far it is from being allowed
+    reached: Floats  # (rules, groups): the measure of each group
+    lacks: Floats  # (rules, groups): the shortfall of each group
 
 
 class Draft(NamedTuple):
-    """The measures of two groups after a step."""
+    """The measures of two groups after a proposed step."""
 
-    codes: Ints  # (room,): of one of them, for one rule
+    codes: Ints  # (room,): the codes of one of them, for one rule
     reached: Floats  # (2, rules)
     lacks: Floats  # (2, rules)
 
 
 @kernel
 def room_of(labels: Ints) -> int:
-    """Return how many members a group may have while these groups are annealed."""
+    """Return the maximum number of members per group during annealing."""
     largest: int = np.bincount(labels).max()
     return min(len(labels), max(MOST_MEMBERS, 2 * largest))
 
@@ -92,7 +92,7 @@ def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Rule
 
 @kernel(counted=False)
 def _first_from(members: Ints, size: int, member: int) -> int:
-    """Return the place of the first member that is not below one."""
+    """Return the position of the first member that is at least `member`."""
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -105,14 +105,14 @@ def _first_from(members: Ints, size: int, member: int) -> int:
 
 @kernel(inline=True)
 def _partner(groups: RuledGroups, rules: Rules, i: int, group: int, alike: bool, rng: Word) -> int:
-    """Return a member of another group to swap with: any, or one whose code of a random rule is nearest."""
+    """Return a member of another group to swap with: a random one, or one with the nearest code of a random rule."""
     size = groups.size[group]
     if not alike:
         drawn: int = groups.members[0, group, below(rng, size)] & RECORD
         return drawn
     r = below(rng, len(rules.kinds)) if len(rules.kinds) > 1 else 0
     members, code = groups.members[r, group], rules.codes[r, i]
-    # From a random record number on, so that all members of a code have their turn.
+    # Start from a random record number, so that all members with the same code can be drawn.
     record = below(rng, len(groups.label))
     place = _first_from(members, size, code << 32 | record)
     if place == size or (place > 0 and code - (members[place - 1] >> 32) < (members[place] >> 32) - code):
@@ -128,7 +128,7 @@ def _partner(groups: RuledGroups, rules: Rules, i: int, group: int, alike: bool,
 
 @kernel(counted=False)
 def _replace(members: Ints, size: int, out: int, into: int) -> None:
-    """Put one member in the place of another in a sorted list; −1 for none: then the list grows or shrinks."""
+    """Replace a member in a sorted list; −1 means none, so that the list grows or shrinks."""
     if out < 0:
         place = size
     else:
@@ -146,7 +146,7 @@ def _replace(members: Ints, size: int, out: int, into: int) -> None:
 
 @kernel(inline=True)
 def _move(groups: RuledGroups, Z: Floats, i: int, to: int) -> None:
-    """Move a record to another group; the lists of members are the caller's to change."""
+    """Move a record to another group; the caller updates the lists of members."""
     g = groups.label[i]
     groups.size[g] -= 1
     groups.size[to] += 1
@@ -166,7 +166,7 @@ def _dot(a: Floats, b: Floats) -> float:
 
 @kernel(inline=True)
 def _relocated(groups: RuledGroups, Z: Floats, i: int, two: int) -> tuple[float, float, float]:
-    """Return what moving a record would add to the SSE, and |S|² of both groups after it."""
+    """Return the SSE added by moving a record, and |S|² of both groups after the move."""
     one, norm = groups.label[i], _dot(Z[i], Z[i])
     square_one = groups.squares[one] - 2 * _dot(groups.sums[one], Z[i]) + norm
     square_two = groups.squares[two] + 2 * _dot(groups.sums[two], Z[i]) + norm
@@ -177,7 +177,7 @@ def _relocated(groups: RuledGroups, Z: Floats, i: int, two: int) -> tuple[float,
 
 @kernel(inline=True)
 def _swapped(groups: RuledGroups, Z: Floats, i: int, y: int) -> tuple[float, float, float]:
-    """Return what a swap of two records would add to the SSE, and |S|² of both groups after it."""
+    """Return the SSE added by swapping two records, and |S|² of both groups after the swap."""
     one, two = groups.label[i], groups.label[y]
     shift_one, shift_two, distance = 0.0, 0.0, 0.0
     for j in range(Z.shape[1]):
@@ -194,7 +194,7 @@ def _swapped(groups: RuledGroups, Z: Floats, i: int, y: int) -> tuple[float, flo
 
 @kernel(inline=True)
 def _member(rules: Rules, rule: int, i: int) -> int:
-    """Return a record as a member of a group, −1 for none."""
+    """Return a record as a member of a group; −1 for none."""
     return rules.codes[rule, i] << 32 | i if i >= 0 else -1
 
 
@@ -210,7 +210,7 @@ def _is_accepted(
     limit: float,
     draft: Draft,
 ) -> bool:
-    """Say whether a step that adds so much to the SSE is taken, and draft what the groups then lack."""
+    """Return True if a step that adds `added` to the SSE is accepted; write both groups' measures into the draft."""
     one, many = groups.label[i], len(rules.kinds)
     for r in range(many):
         added -= penalty * (groups.lacks[r, one] + groups.lacks[r, two])
@@ -267,11 +267,11 @@ def _step(
 
 
 @kernel(counted=False)
-def _anneal(  # noqa: PLR0913 - one is room for drafts: kernels without counted references ask for no memory
+def _anneal(  # noqa: PLR0913 - `draft` is preallocated: kernels without counted references allocate no memory
     groups: RuledGroups, Z: Floats, k: int, near: Ints, rules: Rules, steps: int, heat: float, draft: Draft,
     state: State, rng: Word,
 ) -> None:  # fmt: skip
-    """Take the steps. What a step consists of is compiled into this kernel: to hand over the arrays takes longer."""
+    """Run the annealing steps. The code of a step is inlined, because passing the arrays takes longer than a step."""
     temperature, penalty = 0.0, 0.0
     for step in range(steps):
         if step % 1024 == 0:
@@ -287,11 +287,11 @@ def _anneal(  # noqa: PLR0913 - one is room for drafts: kernels without counted 
 def anneal_with_rules(
     Z: Floats, k: int, labels: Ints, near: Ints, rules: Rules, steps: int, heat: float, state: State, rng: Word
 ) -> RuledGroups:
-    """Return better groups, as many as were given; some may still break a rule.
+    """Return better groups, as many as in `labels`; some may still break a rule.
 
-    Z has a mean near 0; `near` lists the nearest records of each record. `heat` is the first temperature, about the
-    mean squared deviation of a record where the first groups do not matter. λ is proportional to it: a penalty that is
-    small at first lets records through that would have to be swapped otherwise.
+    Z has a mean near 0; `near` lists the nearest records of each record. `heat` is the initial temperature: about the
+    mean squared deviation of a record if the initial groups do not matter. λ is proportional to it: a small initial
+    penalty lets single records move that would otherwise have to be swapped.
     """
     many, room = len(rules.kinds), room_of(labels) + 1
     groups = _open(Z, labels, labels.max() + 1, room, rules)

@@ -1,4 +1,4 @@
-"""k units: a group must hold records of at least k different persons, households or firms, not k records of one."""
+"""k units: each group must contain records of at least k different units (persons, households or firms)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from shoal.kernels.words import MIX, Words
 __all__ = ["COUNTERS", "count_units", "fingerprints", "least_units", "record_counters", "units_in_cells"]
 
 SHIFTS = np.array([31, 29, 32], dtype=np.uint64)
-COUNTERS = 1 << 20  # that bound the number of records of a unit
+COUNTERS = 1 << 20  # limits the memory for counting the records of units
 
 
 def count_units(labels: Ints, units: Words) -> Ints:
-    """Return how many different units each group holds, in O(n log n).
+    """Return the number of different units in each group, in O(n log n).
 
-    Labels are 0, 1, …; `units` holds a number per record that records of a unit share.
+    Labels are 0, 1, …; `units` contains one number per record, equal for records of the same unit.
 
     Examples
     --------
@@ -33,13 +33,13 @@ def count_units(labels: Ints, units: Words) -> Ints:
 
 
 def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
-    """Return the k least of the different units of each group; of a group with fewer, all.
+    """Return the k smallest unit words of each group, or all of them if the group has fewer units.
 
-    The k least of several parts together are the k least of all, so that a table is counted in parts.
+    The k smallest of several parts together are the k smallest overall, so that a table can be counted in parts.
 
     Examples
     --------
-    >>> [found.tolist() for found in least_units(np.array([0, 0, 1]), np.array([9, 7, 8], dtype=np.uint64), 1)]
+    >>> [words.tolist() for words in least_units(np.array([0, 0, 1]), np.array([9, 7, 8], dtype=np.uint64), 1)]
     [[7], [8]]
     """
     order = np.lexsort((units, labels))
@@ -49,7 +49,7 @@ def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
 
 
 def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints], cells: int, k: int) -> list[Words]:
-    """Return the k least units of each cell, all where there are fewer, from the `least_units` of all parts."""
+    """Return the k smallest unit words of each cell (all if fewer), from the `least_units` of all parts."""
     together: list[Words] = [np.empty(0, dtype=np.uint64)] * cells
     for part, numbers in zip(part_units, roots, strict=True):
         for hashes, cell in zip(part, numbers.tolist(), strict=True):
@@ -58,10 +58,10 @@ def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints],
 
 
 def fingerprints(units: Words, records: Words) -> Words:
-    """Return one word per unit that is the same for units with the same records, in any order.
+    """Return one word per unit that is equal for units with the same records, in any order.
 
-    `records` holds a word per record that identical records share. It is mixed before the words of a unit are added up,
-    so that other records do not have the same sum.
+    `records` contains one word per record, equal for identical records. The words are mixed before those of a unit are
+    added, so that different sets of records have different sums (up to collisions).
 
     Examples
     --------
@@ -80,9 +80,9 @@ def fingerprints(units: Words, records: Words) -> Words:
 
 
 def record_counters(units: Words) -> Ints:
-    """Count the records of units in a fixed number of counters: no unit has more records than the fullest of them.
+    """Count the records of units in a fixed number of counters; the fullest counter limits the records of every unit.
 
-    The counters of parts add up, whatever units they share.
+    The counters of parts can be added, even if the parts share units.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""l-diversity: groups of at least l well-represented values (Machanavajjhala et al. 2007). O(s) for a group of s."""
+"""l-diversity: groups with at least l well-represented values (Machanavajjhala et al. 2007). O(s) for a group of s."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.promises.promise import ROUNDING, GroupPromise, RuleKind, Rules, is_n
 
 __all__ = ["Diversity"]
 
-ROOM = 1.7  # times the least size: without it there is nothing to choose from
+ROOM = 1.7  # times the least size: groups of exactly that size leave the search no choice
 
 
 @kernel(counted=False)
@@ -48,18 +48,18 @@ def _entropy(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, fl
 
 @kernel(counted=False)
 def _recursive(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
-    """Return r_1 / (r_l + … + r_m) for counts r in descending order; infinite if there are fewer than l values."""
+    """Return r_1 / (r_l + … + r_m) for descending counts r (infinite with fewer than l values) and the shortfall."""
     bound, factor = rules.bounds[rule], rules.factors[rule]
     ratio = _ratio(codes, size, int(bound))
     if ratio < factor:
         return ratio, 0.0
-    # Infinite if there are too few values: then each that is missing counts.
+    # If the ratio is infinite because of too few values, count the missing values.
     return ratio, 1.0 + bound - _count(codes, size) if ratio == np.inf else 1.0 - factor / (ratio + 1.0)
 
 
 @kernel(counted=False)
 def _ratio(codes: Ints, size: int, rare: int) -> float:
-    """The most frequent values are found one after the other, of equal ones the lowest first: no memory is needed."""
+    """Return the ratio; find values in order of frequency (ties: lowest first), which needs no memory."""
     largest, frequent, before, place = 0, 0, size + 1, -1
     for value in range(rare):
         count, position, begin = 0, -1, 0
@@ -85,7 +85,7 @@ def _size(bound: float, n: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Diversity(GroupPromise):
-    """l-diversity: every group holds at least l well-represented values (Machanavajjhala et al. 2007).
+    """l-diversity: every group contains at least l well-represented values (Machanavajjhala et al. 2007).
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ class Diversity(GroupPromise):
         l, at least 2.
     kind
         ``"distinct"``: l different values; ``"entropy"``: an entropy of at least log l; ``"recursive"``: the most
-        frequent value has fewer than `c` times the records of the l-th most frequent one and all rarer ones together.
+        frequent value has fewer than `c` times as many records as the l-th most frequent and all rarer values together.
     c
-        The factor of recursive diversity.
+        The factor c of recursive diversity.
 
     Examples
     --------
@@ -116,7 +116,8 @@ class Diversity(GroupPromise):
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
             raise InputError(
-                f"{parameter('diversity')} must be of kind {', '.join(map(repr, self.kinds))}, got {self.kind!r}."
+                f"{parameter('diversity')} must have one of the kinds {', '.join(map(repr, self.kinds))}, got "
+                f"{self.kind!r}."
             )
         if not is_number(self.least, 1, inf) or not (self.kind == "entropy" or float(self.least).is_integer()):
             raise InputError(f"{parameter('diversity')} must be a whole number of at least 2, got {self.least!r}.")
@@ -125,7 +126,7 @@ class Diversity(GroupPromise):
 
     @classmethod
     def read(cls, value: Any) -> Diversity:
-        """Return one that is given as such, as a number, or as text.
+        """Return the promise from an instance, a number or text.
 
         Examples
         --------
@@ -154,7 +155,7 @@ class Diversity(GroupPromise):
 
     @property
     def text(self) -> str:
-        """The model as written on the command line."""
+        """The promise as written on the command line."""
         if self.kind == "distinct":
             return f"{self.least:g}"
         return f"{self.kind}:{self.least:g}" + (f":{self.c:g}" if self.kind == "recursive" else "")
@@ -174,31 +175,31 @@ class Diversity(GroupPromise):
 
     @property
     def measured(self) -> str:
-        """The name of what groups reach."""
+        """The name of the measure of groups."""
         return "diversity" if self.kind == "distinct" else self.kind
 
     def reached_text(self, reached: float) -> str:
-        """Say what a group reaches."""
+        """Describe the measure of a group."""
         if self.kind == "distinct":
             return f"{reached:.0f} different values"
         return f"an entropy of log {exp(reached):.4g}" if self.kind == "entropy" else f"a ratio of {reached:.4g}"
 
     def possible(self, reached: float) -> str:
-        """Name the largest l, or the least c, that may be asked where all records together reach so much."""
+        """Return the largest l, or the smallest c, that can be kept if the whole table has this measure."""
         if self.kind == "recursive" and reached < inf:
             return f"diversity recursive:{self.least:g}:{ceil(1e4 * reached + 0.5) / 1e4:g}"
         minimum = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
         return f"diversity {replace(self, least=minimum).text}" if 1 < minimum < inf else "a smaller l"
 
     def number(self, reached: float) -> float:
-        """Return what a group reaches, of an entropy its l."""
+        """Return the measure of a group for the release; for an entropy, its l."""
         return exp(reached) if self.kind == "entropy" else reached
 
     def worst(self, reached: Floats) -> float:
-        """Return the least number of values or entropy, or the greatest ratio."""
+        """Return the worst measure: the least number of values or entropy, or the greatest ratio."""
         return float(reached.max() if self.kind == "recursive" else reached.min())
 
     def scaled(self, factor: float) -> Diversity | None:
-        """Return a promise of more or fewer values; None if they are as many."""
+        """Return a promise with a scaled l; None if l does not change."""
         minimum = max(2, round(1 + factor * (self.least - 1)))
         return replace(self, least=minimum) if minimum != self.least else None

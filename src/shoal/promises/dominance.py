@@ -1,10 +1,11 @@
-"""The dominance rule: which figures about an original may be published with its masked table.
+"""The dominance rule: figures about an original that may be published with its masked table.
 
-Whoever has the masked table knows the mean of each group. A loss, a variance or a correlation before masking is then
-an equation for the unknown deviations within groups. If one group makes up most of it, and has so few records that two
-or three equations determine them, its values follow. As in tables of totals, a figure is published only if no group of
-fewer than five records makes up more than a quarter of it. The best guess of the deviations of such a group, that all
-of the figure is theirs, is then at least twice too large. Other losses are published as one of a few wide ranges.
+The masked table reveals the mean of each group. A loss, a variance or a correlation before masking is then an equation
+for the unknown deviations within groups. If one group makes up most of the figure, and has so few records that two or
+three equations determine them, its values can be derived. As for tables of totals, a figure is published only if no
+group of fewer than five records makes up more than a quarter of it. The best guess of such a group's deviations,
+attributing the whole figure to the group, is then at least twice too large. Other losses are published as one of a few
+wide ranges.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ __all__ = [
 ]
 
 DOMINANT = 0.25
-FEW = 5  # records of a group
-PERCENT = 10  # p of the p %-rule: how close the largest member of a group may be estimated by another
-LIMITS = (5.0, 50.0, 100.0, inf)  # of losses that are withheld, in percent
+FEW = 5  # records; only groups with fewer records can dominate
+PERCENT = 10  # p of the p %-rule: no member may estimate the largest value of its group more closely
+LIMITS = (5.0, 50.0, 100.0, inf)  # upper limits of the ranges for withheld losses, in percent
 
 
 class Limit(float):
-    """A withheld loss: it is below this limit, and not below the next lower of `LIMITS`."""
+    """A withheld loss: it is below this limit, and at least the next lower of `LIMITS`."""
 
 
 def is_published(loss: float) -> bool:
-    """Return whether a loss as it is published is exact."""
+    """Return True if a published loss is an exact figure rather than a range."""
     return not isinstance(loss, Limit)
 
 
 def may_be_published(figure: float, largest: float) -> bool:
-    """Return whether a figure may be published of which one group of fewer than `FEW` records makes up `largest`.
+    """Return True if a figure may be published; one group of fewer than `FEW` records contributes at most `largest`.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def may_be_published(figure: float, largest: float) -> bool:
 
 
 def published_loss(loss: float, *, precise: bool) -> float:
-    """Return a loss in percent as it is published: to three digits, or its limit.
+    """Return a loss in percent as published: rounded to three digits, or the limit of its range.
 
     Examples
     --------
@@ -62,10 +63,10 @@ def published_loss(loss: float, *, precise: bool) -> float:
 
 
 def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], *, total: bool) -> set[Any]:
-    """Return the columns whose losses are not published: those that one group dominates, and with them others.
+    """Return the columns whose losses are withheld: dominated columns, and others needed to protect them.
 
-    If the loss of all columns together is published (`total`), the loss of all withheld columns together follows from
-    it: as many are withheld as are needed for a sum that may be published.
+    If the loss of all columns together is published (`total`), it reveals the total loss of the withheld columns:
+    columns are added until that total may be published.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Groups that are not allowed are merged with the nearest ones, until all are.
+"""Merge groups that break a rule with their nearest groups until all groups keep the rules.
 
-In a round, every such group looks for the group of its cell with the nearest centroid; pairs are merged from the
-nearest on, each group once. A round costs a search of a kd-tree for each group that is not allowed, and there is always
-a next one: a cell that is a single group is allowed or could not be.
+In a round, every such group finds the group of its cell with the nearest centroid; pairs are merged in order of
+distance, each group once. A round costs one search of a kd-tree per such group. Another group always exists: a cell
+with a single group keeps the rules or cannot keep them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def merge_groups(
 ) -> Ints:
     """Return the group of each record after merging.
 
-    Z is standardised; `cells` lists for each cell its records and the columns that are present in them: groups never
-    cross cells. ``allowed(records, labels)`` returns which groups of some records are allowed.
+    Z is standardised; `cells` lists, for each cell, its records and their non-missing columns: groups never cross
+    cells. ``allowed(records, labels)`` returns a mask of the groups that keep the rules.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def merge_groups(
 
 
 def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
-    """Merge pairs of groups of which one is not allowed, the nearest first, each group once."""
+    """Merge pairs of groups of which at least one breaks a rule, nearest first, each group once."""
     short = np.flatnonzero(~fine)
     group = np.arange(len(fine))
     if records.shape[1] == 0:

@@ -1,12 +1,12 @@
-"""k first: MDAV's groups, each of which swaps records with those farther off until it is within t.
+"""k first: groups of MDAV that swap records with more distant ones until they are within t.
 
 Algorithm 2 of J. Soria-Comas, J. Domingo-Ferrer, D. Sánchez and S. Martínez, t-closeness through microaggregation:
-strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015, followed by their Algorithm 1: while a group
-is not within t, the one that is farthest from it is merged with the group of nearest centroid. The records that have
-no group yet are tried from the nearest on; one takes the place of the member that brings the group nearest to the
-table, if that helps. O(n² (d/k + k log k)) time at worst, O(n d) memory.
+strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015, followed by their Algorithm 1: while some
+group is not within t, the group that exceeds it most is merged with the group of nearest centroid. The ungrouped
+records are tried in order of distance; one replaces the member whose replacement brings the group nearest to the table,
+if that helps. O(n² (d/k + k log k)) time at worst, O(n d) memory.
 
-Equal distances go to the lowest record number. Where values repeat, as in the Census data, another order of ties gives
+Ties of distances go to the lowest record number. If values repeat, as in the Census data, another order of ties yields
 other groups, and a loss that differs by some percent.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["k_first"]
 def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     """Return the group of each record.
 
-    `records` are standardised. The rules are of closeness in the paper, of any promise here.
+    `records` are standardised. The rules may be of any promise; the paper has closeness only.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
 
 @kernel
 def _lacking(rules: Rules, members: Ints, codes: Ints) -> float:
-    """Return how far a group is from being allowed, over all rules."""
+    """Return the total shortfall of a group, over all rules."""
     lacking = 0.0
     for rule in range(len(rules.kinds)):
         for j in range(len(members)):
@@ -59,7 +59,7 @@ def _lacking(rules: Rules, members: Ints, codes: Ints) -> float:
 
 @kernel
 def _swap(rules: Rules, members: Ints, candidates: Ints, codes: Ints) -> None:
-    """Put others in the place of members, the nearest first, while that brings the group nearer to being allowed."""
+    """Replace members by candidates, nearest first, while that reduces the shortfall of the group."""
     lacking = _lacking(rules, members, codes)
     for candidate in candidates:
         if lacking <= 0:
@@ -100,7 +100,7 @@ def _groups(records: Floats, k: int, rules: Rules, state: State) -> Ints:
 
 @kernel
 def _merge_worst(records: Floats, labels: Ints, rules: Rules, state: State) -> Ints:
-    """Algorithm 1: merge the group that is farthest from being allowed with the nearest, until all are."""
+    """Run Algorithm 1: merge the group of greatest shortfall with its nearest group until no shortfall remains."""
     n, d = records.shape
     groups = labels.max() + 1
     sizes, centres, lacking = np.zeros(groups), np.zeros((groups, d)), np.zeros(groups)

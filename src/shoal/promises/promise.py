@@ -1,4 +1,4 @@
-"""A promise of groups beyond k records, and its rule as arrays for kernels."""
+"""Interface of promises about groups beyond k records, and their rules as arrays for kernels."""
 
 from __future__ import annotations
 
@@ -12,57 +12,57 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["ROUNDING", "ConfidentialColumn", "GroupPromise", "RuleKind", "Rules", "is_number", "run_end"]
 
-ROUNDING = 1e-12  # of distances and entropies
+ROUNDING = 1e-12  # tolerance of distances and entropies
 
 
 class Rules(NamedTuple):
-    """Rules that groups must keep, as arrays; values of column c are numbered 0 … m−1 in their order."""
+    """Rules that groups must keep, as arrays; the values of a column are numbered 0 … m−1 in order."""
 
-    kinds: Ints  # numbers of `shoal.promises.rules.KINDS`
-    bounds: Floats  # such as l or t
+    kinds: Ints  # indices of `shoal.promises.rules.KINDS`
+    bounds: Floats  # for example l or t
     factors: Floats  # c of recursive diversity
     codes: Ints  # (rules, n): the code of each record
-    first: Ints  # (rules + 1,): where the values of each rule begin in the next four
-    shares: Floats  # of each value in the whole table
-    below: Floats  # of this value and those before it
-    guide: Ints  # for value i of m: the first value with at least the share i / m below, where a level is looked for
-    areas: Floats  # sums of `below` before this value; one more for each rule
-    masses: Floats  # (rules, sizes, levels): what closeness knows of small groups, where it was asked for
+    first: Ints  # (rules + 1,): the start of each rule's values in the next four arrays
+    shares: Floats  # share of each value in the whole table
+    below: Floats  # share of this value and all lower values
+    guide: Ints  # for value i of m, the first value whose `below` is at least i / m: the start of a search for a level
+    areas: Floats  # sums of `below` over lower values; one more entry per rule
+    masses: Floats  # (rules, sizes, levels): the table that speeds up closeness for small groups; may be empty
 
 
 class RuleKind(NamedTuple):
-    """A kind of rule."""
+    """A kind of rule and its kernels."""
 
-    # (rules, rule, codes, size) → what a group reaches, and how far it is from being allowed, 0 if it is; the codes of
-    # its members are sorted.
+    # (rules, rule, codes, size) → the measure of a group and its shortfall, 0 if it keeps the rule; the codes of its
+    # members are sorted.
     measure: Any
-    # (bound, n, k) → how large groups of n records should be to keep it.
+    # (bound, n, k) → the size that groups of n records should have to keep the rule.
     size: Callable[[float, int, int], float]
-    # (rules, rule, members, size, out, into, reached) → the same after one member is swapped for another, where that
-    # can be told faster; members are sorted, with the code above the lowest 32 bits.
+    # (rules, rule, members, size, out, into, reached) → the same after swapping one member for another, if there is a
+    # faster way; members are sorted, with the code above the lowest 32 bits.
     swapped: Any = None
 
 
 class GroupPromise:
-    """A promise of the values of a confidential column in every group.
+    """A promise about the values of a confidential column in every group.
 
-    Each has a file in `shoal.promises`, and its parameter an entry in `shoal.promises.promise_registry`.
+    Each promise has a file in `shoal.promises` and an entry in `shoal.promises.promise_registry`.
     """
 
     parameter: ClassVar[str]
     """The name of its parameter."""
     kinds: ClassVar[dict[str, RuleKind]]
-    """The kinds of rule that it may be."""
+    """The possible kinds of its rule."""
     values: float = 0.0
     """The number of different values that a column must have."""
 
     def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
-        """Return the kind of the rule, its bound and its factor; `ordered` says that the values have an order."""
+        """Return the kind of the rule, its bound and its factor; `ordered` is True for values with an order."""
         raise NotImplementedError
 
     @classmethod
     def read(cls, value: Any) -> GroupPromise:
-        """Return one from a value of its parameter: a number, or text as written on the command line."""
+        """Return the promise from a value of its parameter: a number, or text as written on the command line."""
         raise NotImplementedError
 
     @property
@@ -77,23 +77,23 @@ class GroupPromise:
 
     @property
     def measured(self) -> str:
-        """The name of what groups reach."""
+        """The name of the measure of groups."""
         return self.parameter
 
     def reached_text(self, reached: float) -> str:
-        """Say what a group reaches."""
+        """Describe the measure of a group."""
         raise NotImplementedError
 
     def possible(self, reached: float) -> str:
-        """Name the strongest promise that can be kept where all records together reach so much, as `text` does."""
+        """Return the strongest promise, in the form of `text`, that can be kept if the whole table has this measure."""
         raise NotImplementedError
 
     def number(self, reached: float) -> float:
-        """Return what a group reaches as a release shows it."""
+        """Return the measure of a group as shown in a release."""
         return reached
 
     def worst(self, reached: Floats) -> float:
-        """Return the worst of what groups reach."""
+        """Return the worst of the measures of groups."""
         return float(reached.max())
 
     def scaled(self, factor: float) -> GroupPromise | None:
@@ -103,21 +103,21 @@ class GroupPromise:
 
 @dataclass(frozen=True)
 class ConfidentialColumn:
-    """A confidential column through the whole table."""
+    """A confidential column of the whole table."""
 
-    codes: Ints  # of each record, in the order of the values
-    counts: Ints  # of each value
+    codes: Ints  # code of each record, in the order of the values
+    counts: Ints  # number of records with each value
     ordered: bool
 
 
 def is_number(value: Any, above: float, below: float) -> bool:
-    """Say whether something is a number between two others."""
+    """Return True if a value is a number strictly between two limits."""
     return not isinstance(value, bool) and isinstance(value, Real) and above < float(value) < below
 
 
 @kernel(counted=False)
 def run_end(codes: Ints, begin: int, size: int) -> int:
-    """Return where the members with the same code end."""
+    """Return the end of the run of members with the same code."""
     end = begin + 1
     while end < size and codes[end] == codes[begin]:
         end += 1

@@ -1,8 +1,8 @@
-"""The registry of promises: their parameters, and how a promise is read and written.
+"""Registry of promises: their parameters, and functions that read and write promises.
 
-Every parameter here is one of `shoal.mask`, of its command, of manifests and of the page. Modules are imported on first
-use, so that looking at the list costs nothing. A new promise is a file and an entry here; a promise of another package
-is registered before the first table is masked.
+Every parameter here is a parameter of `shoal.mask`, its command, manifests and the page. Modules are imported on first
+use, so that listing promises costs nothing. A new promise is a file and an entry here; a promise of another package
+must be registered before the first table is masked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def promise_parameter(name: str, text: str, *flags: str, label: str = "", python: str = "") -> Any:
-    """Describe the parameter of a promise: help, flags, label on the page, and help for those who write Python."""
+    """Describe the parameter of a promise: help, flags, label on the page, and help for Python users."""
     item = described(None, text, *flags, panel=PANEL, label=label, python=python, stored=(str, dict, NoneType))
     item.name, item.type = name, Any
     return item
@@ -42,13 +42,13 @@ def promise_parameter(name: str, text: str, *flags: str, label: str = "", python
 
 @dataclass(frozen=True)
 class PromiseEntry:
-    """A promise as the registry lists it."""
+    """A promise's entry in the registry."""
 
-    place: str  # the module and the class in it
+    place: str  # the module and its class
     parameter: Field[Any]
 
     def load(self) -> type[GroupPromise]:
-        """Return the class."""
+        """Return the promise's class."""
         module, _, name = self.place.partition(":")
         promise: type[GroupPromise] = getattr(import_module(module), name)
         return promise
@@ -88,7 +88,7 @@ def promise_types() -> list[type[GroupPromise]]:
 
 
 def read_promise(name: str, value: Any) -> Any:
-    """Return a promise, or a promise of each column, from one, a number, text or a mapping.
+    """Return a promise, or a promise per column, from an instance, a number, text or a mapping.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def read_promise(name: str, value: Any) -> Any:
 
 
 def _read_one(name: str, value: Any) -> GroupPromise:
-    """Return the promise of a parameter; one that another parameter takes is refused."""
+    """Return the promise of a parameter; refuse a promise that belongs to another parameter."""
     promise_type = PROMISES[name].load()
     other = getattr(value, "parameter", name)
     if other != name:
@@ -112,14 +112,14 @@ def _read_one(name: str, value: Any) -> GroupPromise:
 
 
 def plain_promise(promise: Any) -> Any:
-    """Return a promise as text, as `read_promise` takes it."""
+    """Return a promise as text that `read_promise` accepts."""
     if isinstance(promise, Mapping):
         return {name: one.text for name, one in promise.items()}
     return None if promise is None else promise.text
 
 
 def write_promise(promise: Any) -> str:
-    """Return a promise, or a promise of each column, as it is written on the command line; nothing for None.
+    """Return a promise, or a promise per column, as written on the command line; empty text for None.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def write_promise(promise: Any) -> str:
 
 
 def describe_promises(promises: Mapping[str, Any]) -> str:
-    """Return what is promised of confidential columns in a few words; nothing if nothing is.
+    """Summarise the promises about confidential columns in a few words; return empty text if there are none.
 
     Examples
     --------

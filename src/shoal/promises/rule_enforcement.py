@@ -1,13 +1,13 @@
-"""Turn the groups of any method into groups that keep rules, with little more loss.
+"""Change the groups of any method into groups that keep rules, with little additional loss.
 
-Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
-from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
-Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: for one of
-up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of half that size to
-1.4 times; longer ones start where the best two of them did, and a long one where the best of these did. A larger table
-has fewer steps a record and is searched once: from the groups of `path`, or from the merged ones where merging lost
-little. The best answer is taken. The cost is that of the steps of `anneal_with_rules`, whatever the method, or the time
-that is given.
+Merging groups that break a rule with their nearest groups gives one candidate. Searches that respect the rules start
+from groups as large as the rules will require: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
+Soria-Comas et al. (2015), and 1.7 l or 1.7 k for diversity. The best size depends on the table. For a table of up to
+2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of 0.5 to 1.4 times that
+size; longer searches start from the two best of these starts, and one long search from the best. A larger table has
+fewer steps per record and is searched once: from the groups of `path`, or from the merged groups if merging lost
+little. The best candidate is returned. The cost is that of the steps of `anneal_with_rules`, for any method, or the
+time limit.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from shoal.promises.rules import KINDS, broken, make_rules, size_for
 __all__ = ["Search", "keep_rules", "rehearse_rules", "repair", "rules_of"]
 
 NEIGHBOURS = 30
-STEPS = 300, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
+STEPS = 300, 2000  # per record: for a large table, and for a table with fewer steps than LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
-SMALL = 2_500  # records
-SHARES = 0.5, 2 / 3, 1.0, 1.4  # of the size that groups should have: what they start with
-# Of the steps, for a small table: from every start, from each of the best two of them, and from the best.
+SMALL = 2_500  # records; up to this size, a table is small
+SHARES = 0.5, 2 / 3, 1.0, 1.4  # of the size that groups should have: the sizes to start from
+# Shares of the steps for a small table: from every start, from each of the two best starts, and from the best.
 SHORT, MIDDLE, LONG = 0.12, 0.5, 2.9
-LITTLE = 1.25  # times the SSE of `path`: merging that loses no more is a good start
-SEARCHED = 0.95  # of the seconds that are given
-HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
-MOST_ROOM = 1 << 25  # places for members in all groups together
+LITTLE = 1.25  # times the SSE of `path`: merged groups with at most this loss are a good start
+SEARCHED = 0.95  # share of the time limit for searching
+HOT, WARM, COLD = 2.0, 0.1, 0.02  # initial temperatures, relative to the variance of a record
+MOST_ROOM = 1 << 25  # limit on the number of member slots in all groups together
 
 
 class Search(NamedTuple):
-    """The parameters that decide a search."""
+    """The parameters of a search."""
 
     seed: int | None
-    steps: float  # how many are taken, relative to what is usual
+    steps: float  # number of steps, relative to the default
     state: State  # see `shoal.core.progress`
     improve: Callable[[Floats], Ints] | None = (
-        None  # finds groups where those given keep the rules, in half the seconds
+        None  # regroups records whose groups already keep the rules, in half the time limit
     )
-    seconds: float | None = None  # that are taken instead of steps, for all records
+    seconds: float | None = None  # time limit for all records, replaces the number of steps
 
 
 def keep_rules(
@@ -70,16 +70,16 @@ def keep_rules(
     *,
     threads: int = 1,
 ) -> Ints:
-    """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
+    """Return groups that keep the rules in every cell where that is possible; unchanged if they keep them already.
 
-    `labels` are the groups of a method; `cells` lists for each cell its records and the columns that are present in
-    them. The number of threads does not change the groups.
+    `labels` are the groups of a method; `cells` lists, for each cell, its records and their non-missing columns. The
+    number of threads does not change the groups.
     """
 
     def enforce(cell: tuple[Ints, Ints]) -> Ints:
         rows, present = cell
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-        # One cell is searched from several starts at a time.
+        # With one cell, the threads run searches from several starts.
         cell_threads = threads if len(cells) == 1 else 1
         limited = search._replace(
             seconds=search.seconds and search.seconds * len(rows) / len(Z) * (threads // cell_threads)
@@ -90,12 +90,12 @@ def keep_rules(
 
 
 def rules_of(rules: Rules, rows: Ints) -> Rules:
-    """Return the rules for some of the records."""
+    """Return the rules restricted to the given records."""
     return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
 
 
 def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, threads: int) -> Ints:
-    """Return the best answer for the records of a cell."""
+    """Return the best candidate for the records of a cell."""
     n, all_rows, state = len(records), np.arange(len(records)), search.state
     if not broken(rules, all_rows, labels).any():
         if search.improve is None or records.shape[1] == 0:
@@ -109,13 +109,13 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, t
         return repaired
     with within(state, search.seconds, 0) as limited:
         answers = [repaired, *_searched(records, k, rules, repaired, search._replace(state=limited), threads)]
-    # Merging cannot help where the whole cell breaks a rule.
+    # Merging cannot help if the whole cell breaks a rule.
     allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
     return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
 
 
 def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Search, threads: int) -> Iterator[Ints]:
-    """Yield what searches find: short ones from every start, then long ones from the best."""
+    """Yield the results of searches: short ones from every start, then longer ones from the best starts."""
     began, n = time.monotonic(), len(records)
     rules = with_masses(rules) if KINDS.index(Closeness.kinds["ordered"]) in rules.kinds else rules
     records = np.ascontiguousarray(records - records.mean(axis=0))
@@ -125,7 +125,7 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
     starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, search.state) if _fits(start)]
 
     def anneal(place: int, budget: int) -> tuple[Ints, float]:
-        """Return groups, and the seconds that a step took."""
+        """Return groups, and the seconds per step."""
         (start, heat), word, since = starts[place], seeded(search.seed or 0, place), time.monotonic()
         moved = anneal_with_rules(records, k, start, near, rules, budget, heat * deviation, search.state, word).label
         pace = (time.monotonic() - since) / max(budget, 1)
@@ -144,18 +144,18 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
             places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in results)
         final_steps = LONG * steps
         if search.seconds is not None:
-            # What is left, but for the time that repairing takes.
+            # The remaining time, minus the time for repairing.
             final_steps = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
         yield anneal(places[0], int(final_steps))[0]
 
 
 def _fits(labels: Ints) -> bool:
-    """Return whether there is something to move, and room for it."""
+    """Return True if there are at least two groups and memory for their members."""
     return bool(labels.max()) and (int(labels.max()) + 1) * room_of(labels) <= MOST_ROOM
 
 
 def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
-    """Yield what searches start from, each with its heat."""
+    """Yield the starting groups of searches with their initial temperatures."""
     n = len(records)
     kinds = [KINDS[kind] for kind in rules.kinds]
     needed = size_for(list(zip(kinds, rules.bounds.tolist(), strict=True)), n, k)
@@ -169,13 +169,13 @@ def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State)
 
 
 def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
-    """Merge groups that break a rule with the nearest, while there are others."""
+    """Merge groups that break a rule with their nearest groups, while other groups remain."""
     cell = np.arange(len(records)), np.arange(records.shape[1])
     return merge_groups(records, labels, [cell], lambda rows, now: ~broken(rules, rows, now))
 
 
 def rehearse_rules() -> None:
-    """Load the kernels on a small table."""
+    """Compile or load the kernels on a small table."""
     rows = np.arange(16)
     column = ConfidentialColumn(rows // 2 % 2, np.array([8, 8]), ordered=False)
     rules = make_rules([column], [(0, Diversity(2))], 16)

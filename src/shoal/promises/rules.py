@@ -1,7 +1,7 @@
-"""The rules of all promises as kernels take them.
+"""Rules of all promises, in the form that kernels use.
 
-A kind of rule has a number, its place in `KINDS`; the kernels here are made of the kernels of all kinds, so that a
-search need not know what it is that groups must keep.
+A kind of rule has a number, its index in `KINDS`; the kernels here combine the kernels of all kinds, so that a search
+works with any rule.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = [
 
 
 def kinds_of(promises: Sequence[type[GroupPromise]]) -> list[RuleKind]:
-    """Return the kinds of rule of all promises, each once, by the place of their kernels.
+    """Return the kinds of rule of all promises without duplicates, sorted by the location of their kernels.
 
-    Numbers of kinds then change only with sources of kernels, as cached kernels do. Kernels made of a promise of
-    another package are not cached: the cache does not know its source.
+    The numbers of kinds therefore change only with the sources of kernels, like the cached kernels. Kernels that
+    include a promise of another package are not cached, because the cache does not know its source.
     """
     if any(is_foreign(promise) for promise in promises):
         stop_caching()
@@ -50,7 +50,7 @@ def kinds_of(promises: Sequence[type[GroupPromise]]) -> list[RuleKind]:
 
 
 def is_foreign(promise: type[GroupPromise]) -> bool:
-    """Return whether the source of a promise lies outside this package."""
+    """Return True if the source of a promise is outside this package."""
     file = getattr(sys.modules.get(promise.__module__), "__file__", None)
     return file is None or not Path(file).is_relative_to(PACKAGE)
 
@@ -85,16 +85,16 @@ _any = reduce(_or_measured, enumerate(KINDS), _nothing)
 
 @kernel(counted=False)
 def measure(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
-    """Return what a group of these sorted codes reaches, and how far it is from being allowed, 0 if it is."""
+    """Return the measure of a group with these sorted codes, and its shortfall (0 if it keeps the rule)."""
     result: tuple[float, float] = _any(rules, rule, codes, size)
     return result
 
 
 @kernel(counted=False)
 def write_codes(members: Ints, size: int, out: int, into: int, codes: Ints) -> int:
-    """Write the sorted codes of a group without one member and with another, −1 for none; return how many there are.
+    """Write the sorted codes of a group without member `out` and with member `into` (−1 for none); return their number.
 
-    A member is its code and below that, in 32 bits, its record.
+    The high bits of a member are its code; the low 32 bits are its record.
     """
     count = 0
     for j in range(size):
@@ -139,14 +139,14 @@ def _or_swapped(rest: Any, numbered: tuple[int, RuleKind]) -> Any:
     return either
 
 
-# changed(rules, rule, members, size, out, into, reached, codes): the same as `measure` of a group without one member
-# and with another, −1 for none, that has reached something so far; `codes` is room for all codes.
+# changed(rules, rule, members, size, out, into, reached, codes): the result of `measure` for a group without member
+# `out` and with member `into` (−1 for none); `reached` is its measure before, and `codes` has room for all codes.
 changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_again)
 
 
 @kernel
 def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: int) -> tuple[Floats, Floats]:
-    """Return of each group of some records how far it is from being allowed, and what it reaches."""
+    """Return the shortfall and the measure of each group of the given records."""
     starts = np.zeros(groups + 1, dtype=np.int64)
     for label in labels:
         starts[label + 1] += 1
@@ -167,7 +167,7 @@ def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: i
 
 
 def make_rules(columns: Sequence[ConfidentialColumn], promises: Sequence[tuple[int, GroupPromise]], n: int) -> Rules:
-    """Return the rules of promises, each with the number of its column, for n records.
+    """Return the rules of promises about n records; each promise comes with the index of its column.
 
     Examples
     --------
@@ -201,26 +201,27 @@ def make_rules(columns: Sequence[ConfidentialColumn], promises: Sequence[tuple[i
 
 
 def _number_of(kind: RuleKind, promise: GroupPromise) -> int:
-    """Return the number of a kind of rule; a promise that kernels do not know must never seem to be kept."""
+    """Return the number of a kind of rule; refuse an unknown kind, because it would seem to be kept always."""
     if kind not in KINDS:
         raise InputError(
-            f"{parameter(promise.parameter)} was registered after the first table was masked. Register it before."
+            f"{parameter(promise.parameter)} belongs to a promise that was registered after the first table was "
+            "masked. Register it earlier."
         )
     return KINDS.index(kind)
 
 
 def size_for(limits: Sequence[tuple[RuleKind, float]], n: int, k: int) -> float:
-    """Return how large groups of n records should be to keep rules of these kinds and bounds."""
+    """Return the size that groups of n records should have to keep rules with these kinds and bounds."""
     return max(k, *(kind.size(bound, n, k) for kind, bound in limits))
 
 
 def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
-    """Return of each group of all records how far it is from keeping a rule, and what it reaches."""
+    """Return the shortfall and the measure of each group of all records, for one rule."""
     return group_shortfall(rules, rule, np.arange(len(labels)), labels, int(labels.max()) + 1)
 
 
 def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
-    """Say which groups of some records break a rule."""
+    """Return a mask of the groups of the given records that break a rule."""
     groups = int(labels.max()) + 1
     lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
     failing: Bools = np.any(np.stack(lacks) > 0, axis=0)

@@ -1,1 +1,1 @@
-"""The report: one self-contained HTML page that may be published. Originals reach it through `protection` alone."""
+"""The report: one self-contained HTML page that may be published. It shows originals only through `protection`."""

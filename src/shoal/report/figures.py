@@ -1,4 +1,4 @@
-"""The figures of a report: matplotlib drawings as inline SVG, with a text alternative, readable without colour."""
+"""Figures of a report: matplotlib drawings as inline SVG, with a text alternative, readable without colour."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ MARKERS = "osD^vP*XphH8<>d"
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing and what it shows."""
+    """A drawing with its caption."""
 
-    svg: str  # the drawing, ready to stand in a page
-    caption: str = ""  # what stands below it; may be empty
-    wide: bool = True  # whether it takes the page's whole width
+    svg: str  # the drawing, ready to insert into a page
+    caption: str = ""  # text below the drawing; may be empty
+    wide: bool = True  # True if it takes the whole width of the page
 
 
 def distribution(name: str, bins: Bins, records: int) -> Figure:
-    """Draw a column's distribution before (pale area) and after (dark line)."""
+    """Draw a column's distribution before (pale area) and after masking (dark line)."""
     inner = np.arcsinh(bins.edges / bins.unit) if bins.unit else bins.edges
     edges = np.r_[inner[0] - bins.step, inner, inner[-1] + bins.step]
     widths = np.diff(edges)
@@ -87,13 +87,13 @@ def distribution(name: str, bins: Bins, records: int) -> Figure:
     difference = 100 * float(np.abs(bins.before - bins.after).sum() / 2 / records)
     text = (
         f"Distribution of {name} before and after masking, as shares of the records over {len(bins.before)} bins. "
-        f"{difference:.0f} percent of the records lie in another bin after masking."
+        f"{difference:.0f} percent of the records are in another bin after masking."
     )
     return Figure(_svg(draw, (2.25, 1.5), text), wide=False)
 
 
 def bars(names: Sequence[str], values: Sequence[float], label: str, text: str) -> Figure:
-    """Draw one horizontal bar a name, with its figure."""
+    """Draw one horizontal bar per name, with its figure."""
 
     def draw(axes: Axes) -> None:
         places = np.arange(len(names))[::-1]
@@ -116,7 +116,7 @@ def bars(names: Sequence[str], values: Sequence[float], label: str, text: str) -
 
 
 def group_sizes_chart(sizes: Ints, k: int) -> Figure:
-    """Draw how many groups there are of each size; a long tail is gathered in the last bar."""
+    """Draw the number of groups of each size; the last bar collects a long tail."""
     values, counts = np.unique(sizes, return_counts=True)
     last = int(values[0]) + 24
     beyond = int(counts[values > last].sum())
@@ -129,7 +129,7 @@ def group_sizes_chart(sizes: Ints, k: int) -> Figure:
         axes.set_xlabel("records in a group")
         axes.set_ylabel("groups")
         axes.yaxis.set_major_locator(_few(4))
-        # A single size should not look like a wall.
+        # Keep a bar narrow if there is only one size.
         axes.set_xlim(min(k, int(places[0])) - 0.8, max(int(places[-1]), k + 5) + 0.8)
         axes.xaxis.set_major_locator(_few(14, integer=True))
         if beyond:
@@ -149,7 +149,7 @@ def group_sizes_chart(sizes: Ints, k: int) -> Figure:
 
 
 def category_shares(name: str, values: Sequence[tuple[str, int, int]], records: int) -> Figure:
-    """Draw the share of each category before (pale bar) and after (dark line)."""
+    """Draw the share of each category before (pale bar) and after masking (dark line)."""
 
     def draw(axes: Axes) -> None:
         places = np.arange(len(values))[::-1]
@@ -170,7 +170,7 @@ def category_shares(name: str, values: Sequence[tuple[str, int, int]], records: 
 
 
 def correlations(pairs: Sequence[tuple[str, Pair]], measure: str, text: str) -> Figure:
-    """Draw correlations before (open circle) and after (filled circle), one row each."""
+    """Draw correlations before (open circle) and after masking (filled circle), one row per pair."""
 
     def draw(axes: Axes) -> None:
         places = np.arange(len(pairs))[::-1]
@@ -193,7 +193,7 @@ def correlations(pairs: Sequence[tuple[str, Pair]], measure: str, text: str) -> 
 
 
 def risk_utility_map(trials: Sequence[Trial], ringed: tuple[str, int] | None, text: str) -> Figure:
-    """Draw loss against risk: one mark a method, k beside it, the undominated ones joined, the chosen one ringed."""
+    """Draw loss against risk: one marker shape per method, labels for k, a line along the front, one ringed trial."""
     names = list(dict.fromkeys(trial.name for trial in trials))
 
     def draw(axes: Axes) -> None:
@@ -214,7 +214,7 @@ def risk_utility_map(trials: Sequence[Trial], ringed: tuple[str, int] | None, te
                 label=name,
             )
         for k in sorted({trial.k for trial in trials}):
-            # One label for all methods at this k, above the highest of them.
+            # One label for all methods at this k, above the highest mark.
             of_k = [trial for trial in trials if trial.k == k]
             y = max(100 * trial.risk for trial in of_k)
             x = float(np.mean([trial.loss for trial in of_k if 100 * trial.risk == y]))
@@ -235,7 +235,7 @@ def risk_utility_map(trials: Sequence[Trial], ringed: tuple[str, int] | None, te
 
 
 def price_curves(prices: Sequence[Price], label: str, text: str) -> Figure:
-    """Draw the loss against l or t: one line a method and k, dotted what is lost without the promise."""
+    """Draw the loss against l or t: one line per method and k; a dotted line shows the loss without the promise."""
 
     def draw(axes: Axes) -> None:
         for i, price in enumerate(prices):
@@ -266,7 +266,7 @@ def price_curves(prices: Sequence[Price], label: str, text: str) -> Figure:
 
 
 def short(value: float) -> str:
-    """Write a number in as few signs as a tick of an axis has room for.
+    """Write a number in few characters, for a tick label.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def short(value: float) -> str:
 
 
 def _ticks(bins: Bins, edges: Any) -> Any:
-    """Return a few round values within the edges."""
+    """Return a few round values between the edges."""
     from matplotlib.ticker import MaxNLocator
 
     if not bins.unit:
@@ -291,7 +291,7 @@ def _ticks(bins: Bins, edges: Any) -> Any:
     low, high = bins.unit * np.sinh([edges[0], edges[-1]])
     powers = 10.0 ** np.arange(np.floor(np.log10(bins.unit)), np.ceil(np.log10(max(abs(low), abs(high)))) + 1)
     ticks: list[float] = []
-    # From the outside in, so that the ends of the axis are named first.
+    # From the outside in, so that the ends of the axis get labels first.
     for value in sorted({0.0, *powers, *-powers}, key=lambda v: -abs(v)):
         place = np.arcsinh(value / bins.unit)
         near = any(abs(place - np.arcsinh(tick / bins.unit)) < span / 6 for tick in ticks)
@@ -311,14 +311,14 @@ def _clip(name: str, length: int = 28) -> str:
 
 
 def _svg(draw: Callable[[Axes], None], size: tuple[float, float], text: str) -> str:
-    """Draw on fresh axes and return the SVG element, named for those who cannot see it."""
+    """Draw on new axes and return the SVG element, with a text label for people who cannot see it."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as Drawing
 
-    # Identifiers must differ between the figures of a page, and not between two runs.
+    # Identifiers must differ between the figures of a page but not between runs.
     with rc_context(STYLE | {"svg.hashsalt": text}), warnings.catch_warnings():
-        # The page's fonts draw the letters, not the one that measures them here.
+        # The browser draws the text in the page's fonts, so a missing glyph here does not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         drawing = Drawing(figsize=size, layout="constrained")
         FigureCanvasSVG(drawing)
@@ -328,12 +328,12 @@ def _svg(draw: Callable[[Axes], None], size: tuple[float, float], text: str) -> 
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Names that nothing refers to would clash between the figures of a page.
+    # Identifiers without references would clash between the figures of a page.
     svg = re.sub(r' id="(?:[a-z.]+|line2d|[A-Z][A-Za-z]+Collection)_\d+"', "", svg)
-    # The drawing scales with the page; numbers of points mean nothing there.
+    # Remove sizes in points, so that the drawing scales with the page.
     svg = re.sub(r'<svg ([^>]*?)(?: ?width="[^"]*pt")([^>]*)>', r"<svg \1\2>", svg, count=1)
     svg = re.sub(r'<svg ([^>]*?)(?: ?height="[^"]*pt")([^>]*)>', r"<svg \1\2>", svg, count=1)
-    # Two decimals of a point are finer than any print.
+    # Two decimals of a point are finer than any print resolution.
     svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d{2})\d+", r"\1", tag[0]), svg)
     label = escape(text)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).replace(">", f"><title>{label}</title>", 1)

@@ -1,7 +1,7 @@
-"""Pages: what a report consists of, and how one is written.
+"""Pages of reports: their contents and output.
 
 A page is a title, a few key figures, a summary in words and sections of text, figures and tables. `sections` makes the
-sections from results, so that a page for another kind of release is another short list of them.
+sections from results, so that a page for another kind of release only needs another list of them.
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_
 SHARE = "share each combination of the masked columns"
 ALIKE = f"records {SHARE}"
 SINGLED_OUT = "records singled out by what an outsider can know"
-NOT_ALIKE = ("none", "of the whole records is promised to look like another")
+NOT_ALIKE = ("none", "of the whole records is guaranteed to look like another")
 
 
 @dataclass(frozen=True)
 class Page:
-    """A report."""
+    """A report: title, key figures, summary and sections."""
 
-    # What it is about.
+    # The title and the table it describes.
     title: str
     subtitle: str
-    tiles: Sequence[tuple[str, str]]  # key figures: the figure, and what it is
-    # Paragraphs that say it all to a reader in a hurry: what each is about, and the text.
+    tiles: Sequence[tuple[str, str]]  # key figures with their labels
+    # Paragraphs that summarise the page: a heading and text each.
     summary: Sequence[tuple[str, str]]
-    sections: Sequence[Section]  # the rest
-    notes: Sequence[str] = ()  # what a reader must know besides
-    verdict: Verdict | None = None  # on a release
+    sections: Sequence[Section]  # the details
+    notes: Sequence[str] = ()  # further notes for the reader
+    verdict: Verdict | None = None  # of a release
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
-    """Write a page as one HTML file, as a whole or not at all."""
+    """Write a page as one HTML file, completely or not at all."""
     from jinja2 import Environment, StrictUndefined
 
     target = Path(path)
@@ -86,7 +86,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # A number and its unit stay on one line.
+        # A non-breaking space keeps a number and its unit on one line.
         finalize=lambda value: value.replace(" %", "\u00a0%") if type(value) is str else value,
     )
     date = datetime.now(UTC).strftime("%d %B %Y")
@@ -103,7 +103,7 @@ def release_page(
     output: str | os.PathLike[str] | None = None,
     comparison: Comparison | None = None,
 ) -> Page:
-    """Make the page of a masked table."""
+    """Return the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
     measured = original is not None and release.labels.size
     published = release.published()
@@ -125,7 +125,7 @@ def release_page(
 
 
 class _Figures(NamedTuple):
-    """The figures and sentences of a page about a release, with or without its original."""
+    """The figures and sentences of a release's page, with or without its original."""
 
     tiles: list[tuple[str, str]]
     safe: str
@@ -135,7 +135,7 @@ class _Figures(NamedTuple):
 
 
 def _measured(release: Release, published: Release, original: Any, comparison: Comparison | None) -> _Figures:
-    """Measure a release against its original; show no value of the original, and no figure that one group makes up."""
+    """Measure a release against its original, without any original value or any figure dominated by one group."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
@@ -149,9 +149,9 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
     assessment = as_published(assessment, published.column_loss, dominated_spreads(before, Y, release.labels))
     parts = [
         sections.groups(release.sizes, release.k),
-        # Of so many records, k units have a part.
+        # A bin of this many records includes records of at least k units.
         sections.columns(X, Y, embedding, assessment.utility, release.k * release.unit_records),
-        # Cells that were made missing are lost too, but cannot be drawn before and after.
+        # Cells that were made missing also count as losses, but have no drawing before and after.
         sections.losses_table(published.column_loss)
         if release.blanked or release.left_out
         else sections.losses(assessment.utility),
@@ -170,23 +170,23 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
 
 
 def _comparison_sections(release: Release, comparison: Comparison) -> list[Section | None]:
-    """Show a release beside runs that promise the same, and what other promises cost."""
+    """Show a release among runs with the same promise, and the cost of other promises."""
     alike = [trial for trial in comparison.trials if trial.promise == release.promise]
     mark = next(((t.name, t.k) for t in alike if (t.method, t.k) == (release.parameters["method"], release.k)), None)
     return [sections.risk_utility(alike or comparison.trials, mark), sections.prices(comparison.prices)]
 
 
 def _unmeasured(release: Release) -> _Figures:
-    """Describe a release without its original."""
+    """Return the figures of a release without its original."""
     safe = (
-        f"Counted again in what is released: {release.verified}. "
+        f"Recounted in the released table: {release.verified}. "
         + (
             ""
             if release.anonymous
             else "A record's combination of values may be unique: the table is NOT k-anonymous. "
         )
-        + "How many records an intruder who holds the original values could link has not been measured, because the "
-        "original was not at hand when this page was written; shoal assess measures it."
+        + "The share of records that an intruder with the original values could link was not measured, because the "
+        "original was not available when this page was written; shoal assess measures it."
     )
     useful = loss_text(release.loss, release.column_loss) + AVERAGES
     tiles = [
@@ -201,7 +201,7 @@ def _unmeasured(release: Release) -> _Figures:
 
 
 def assessment_page(assessment: Assessment) -> Page:
-    """Make the page of an assessment: nothing on it is a value of a single record."""
+    """Return the page of an assessment; it shows no value of a single record."""
     risk, utility = assessment.risk, assessment.utility
     names, counted = [column.name for column in utility.columns], risk.anonymity
     are = agreeing(counted.below, "is", "are")
@@ -226,7 +226,7 @@ def assessment_page(assessment: Assessment) -> Page:
             *_linked(risk),
         ],
         summary=[
-            ("How safe is it?", f"Counted in the masked table: {assessment.verified}; {risk_text(risk)}"),
+            ("How safe is it?", f"Recounted in the masked table: {assessment.verified}; {risk_text(risk)}"),
             (
                 "How useful is it?",
                 usefulness_text(utility.loss, losses, utility) if assessment.paired else relations_changed(utility),
@@ -242,7 +242,7 @@ def assessment_page(assessment: Assessment) -> Page:
 
 
 def comparison_page(comparison: Comparison) -> Page:
-    """Make the page of a comparison."""
+    """Return the page of a comparison."""
     choice = comparison.choice
     sizes = ", ".join(map(str, comparison.parameters["k"]))
     methods = len({trial.method for trial in comparison.trials})
@@ -252,26 +252,25 @@ def comparison_page(comparison: Comparison) -> Page:
             most_useful.setdefault(trial.k, trial)
     best = "; ".join(f"{t.name} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(most_useful.items()))
     promised = len(comparison.choices) > 1
-    same, promise = (" that promises the same", ", and which promise,") if promised else ("", "")
+    same, promise = (" with the same promise", ", and which promise,") if promised else ("", "")
     summary = [
         (
             f"{'One method' if methods == 1 else f'{methods} methods'} of masking {agreeing(methods, 'was', 'were')} "
-            f"tried on {comparison.records:,} records and "
-            f"{count(len(comparison.columns), 'column')}, with groups of at least {sizes} "
-            "records. A larger group is safer and loses more."
-            + (" So does a stronger promise about a confidential column." if promised else "")
+            f"tried on {comparison.records:,} records and {count(len(comparison.columns), 'column')}, with groups of "
+            f"at least {sizes} records. Larger groups are safer and lose more."
+            + (" So do stronger promises about confidential columns." if promised else "")
         ),
         f"{len(comparison.front)} of {count(len(comparison.trials), 'run')} "
-        f"{agreeing(len(comparison.front), 'is', 'are')} beaten by no other{same} in both loss and risk. "
-        f"Of these, the most useful for their group size {agreeing(len(most_useful), 'is', 'are')} {best}."
+        f"{agreeing(len(comparison.front), 'is', 'are')} not beaten by any other{same} in both loss and risk. Of "
+        f"these, the most useful for their group size {agreeing(len(most_useful), 'is', 'are')} {best}."
         if comparison.front
-        else "Nothing that was tried is k-anonymous for whole records.",
+        else "None of the runs is k-anonymous for whole records.",
         (
-            f"Between them, {choice.name} at k = {choice.k} is the balanced choice: it is nearest to no loss and no "
-            f"risk, both measured by their range here. It loses {for_people(choice.loss, 3)} % of the information, and "
+            f"Among them, {choice.name} at k = {choice.k} is the balanced choice: it is nearest to no loss and no "
+            f"risk, each relative to its range here. It loses {for_people(choice.loss, 3)} % of the information, and "
             "an intruder who links by the original values, or guesses within the right group, is right for "
-            f"{percent(choice.risk)} of the records. Which k{promise} is right remains a decision of people: it "
-            "depends on who gets the data and what they may know."
+            f"{percent(choice.risk)} of the records. Which k{promise} is right is for people to decide: it depends on "
+            "who gets the data and what they may know."
         ),
     ]
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}
@@ -286,8 +285,8 @@ def comparison_page(comparison: Comparison) -> Page:
         subtitle=f"{comparison.records:,} records; columns {', '.join(map(str, comparison.columns))}",
         tiles=[
             (f"k = {choice.k}", f"with {choice.name} is the balanced choice"),
-            (f"{choice.loss:.1f} %", "information lost by it"),
-            (percent(choice.risk), "risk of being found by an intruder with the originals"),
+            (f"{choice.loss:.1f} %", "of the information lost by it"),
+            (percent(choice.risk), "risk of being linked by an intruder with the originals"),
             (f"{len(comparison.trials)}", f"{agreeing(len(comparison.trials), 'run')} compared"),
         ],
         summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),
@@ -312,8 +311,8 @@ def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
 
 
 def _linked(risk: Risk) -> list[tuple[str, str]]:
-    """Return the tile of records that an intruder links, if that was measured."""
-    label = "linked by an intruder who has the originals"
+    """Return the tile of linked records, if linkage was measured."""
+    label = "linked by an intruder with the originals"
     return [] if risk.linkage is None else [(percent(risk.linkage.share), label)]
 
 
@@ -335,7 +334,7 @@ def _details(release: Release, published: Release, source: Any, output: Any) -> 
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
-    # What no command can hold: weights without a column, labels, a function, an order that is random.
+    # No command can contain weights without a column, labels, a function or a random order.
     repeatable = (
         not not_recorded(release.parameters)
         and release.parameters["method"] in ALL_METHODS
@@ -349,7 +348,7 @@ def _details(release: Release, published: Release, source: Any, output: Any) -> 
 
 
 def _rounded(value: Any) -> Any:
-    """Round all figures to three digits: more would be of use to those who solve for a value only."""
+    """Round all figures to three digits: more digits would only help to solve for original values."""
     if isinstance(value, float):
         return float(f"{value:.3g}")
     if isinstance(value, Mapping):
@@ -358,5 +357,5 @@ def _rounded(value: Any) -> Any:
 
 
 def _compact(text: str) -> str:
-    """Put lists of plain values on one line."""
+    """Write lists of plain values on one line."""
     return re.sub(r"\[[^\[\]{}]*\]", lambda match: re.sub(r"\s*\n\s*", " ", match[0]), text)

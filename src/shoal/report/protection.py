@@ -1,7 +1,7 @@
-"""The part of original values that a report may show: counts over wide bins, nothing of any single record.
+"""Protected figures of original values for a report: counts over wide bins, nothing about any single record.
 
-The edges of the bins come from the released values, which are public; a bin that holds fewer than k records of either
-table is merged with its neighbour; the outer bins are open, so that no least or greatest original shows.
+The edges of the bins come from the released values, which are public; a bin with fewer than k records of either table
+is merged with its neighbour; the outer bins are open, so that neither the least nor the greatest original shows.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ SHOWN_VALUES = 6
 
 @dataclass(frozen=True)
 class Bins:
-    """Counts before and after over common bins."""
+    """Counts before and after masking, over common bins."""
 
-    # The inner edges, one fewer than bins: the first bin lies below the first edge, the last above the last.
+    # The inner edges, one fewer than bins: the first bin is below the first edge, the last bin above the last.
     edges: Floats
     # The number of records in each bin.
     before: Ints
     after: Ints
-    # Values are shown on the scale asinh(value / unit) if this is positive (skewed columns), else as they are.
+    # If positive, values are shown on the scale asinh(value / unit), for skewed columns; otherwise unchanged.
     unit: float
-    step: float  # the width of a bin before any were merged, on that scale
+    step: float  # the width of a bin on that scale, before merging
 
 
 def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
-    """Count originals x and released values y over bins of at least k records each; None if one bin is left.
+    """Count originals x and released values y over bins of at least k records each; return None if one bin remains.
 
     Examples
     --------
     >>> y = np.repeat([0.0, 10.0, 20.0, 30.0], 5)
-    >>> found = protected_bins(y + np.tile([-1.0, 0.0, 0.0, 0.0, 1.0], 4), y, k=5)
-    >>> found.before.tolist()
+    >>> bins = protected_bins(y + np.tile([-1.0, 0.0, 0.0, 0.0, 1.0], 4), y, k=5)
+    >>> bins.before.tolist()
     [5, 5, 5, 5]
     """
     present = ~np.isnan(x)
@@ -60,7 +60,7 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
     inner: list[int] = []
     first_bin = 0
     for i in range(1, len(edges) + 1):
-        # An edge stays if enough records lie on both sides of it, up to the edge before and beyond.
+        # Keep an edge if both sides have enough records, up to the previous edge and to the end.
         span = slice(first_bin, i)
         enough = min(before[span].sum(), after[span].sum()) >= k and min(before[i:].sum(), after[i:].sum()) >= k
         if enough:
@@ -73,10 +73,10 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
 
 
 def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> list[tuple[str, int, int]] | None:
-    """Count original codes x and released codes y of the most frequent values, all others together; None if few.
+    """Count original codes x and released codes y of the most frequent values and of all others; None if there are few.
 
-    A count is 0 or of at least k records in both tables: a value that is rarer in one is among the others, and if
-    these are fewer than k, so is the rarest value that would be shown.
+    A count is 0 or at least k records in both tables: a value that is rarer in one table counts among the others, and
+    if these are fewer than k, so does the rarest value otherwise shown.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> l
     """
     present = ~np.isnan(x)
     before, after = (np.bincount(v[present].astype(np.int64), minlength=len(names)) for v in (x, y))
-    # An inner node of a hierarchy is no original value: a count of 0 tells of nobody.
+    # An inner node of a hierarchy is not an original value: a count of 0 reveals nothing about anybody.
     enough = (after >= k) & ((before >= k) | (before == 0))
     frequent = [code for code in np.argsort(-after, kind="stable")[:SHOWN_VALUES] if enough[code]]
     n = int(present.sum())

@@ -1,7 +1,7 @@
-"""The page of a differentially private release.
+"""Page of a differentially private release.
 
 Nothing on the public page is computed from the confidential values: the terms are public, and the statistics are those
-of the released table itself, which is noisy already. The private page adds what the data holder alone may know.
+of the released table, which is noisy already. The private page adds figures for the data holder alone.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["publication_page"]
 DONE_TO_NUMBERS = {
     "none": "and random noise was added to every one of them",
     "insensitive": "averaged in groups along an order fixed beforehand, and random noise was added to every average",
-    "insensitive-ir": "averaged in groups of neighbours, each column on its own, and random noise was added to every "
+    "insensitive-ir": "averaged in groups of neighbours, each column separately, and random noise was added to every "
     "average",
 }
 SHARED = "averaged in groups that were formed from the values, and random noise was added to every average"
 
 
 def publication_page(publication: Publication, *, private: bool = False) -> Page:
-    """Make the page of a publication."""
+    """Return the page of a publication."""
     columns = publication.columns
     names = ", ".join(map(str, columns))
     method = str(publication.parameters["method"])
@@ -45,10 +45,10 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
         subtitle=f"{count(publication.records, 'record')}; {agreeing(len(columns), 'column')} {names}",
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
-            *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "on top of the factor e^ε")]),
+            *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "in addition to the factor e^ε")]),
             (
                 f"Definition {publication.definition}",
-                "raw to released table" if end_to_end else "with the groups as given",
+                "raw to released table" if end_to_end else "with the groups taken as given",
             ),
             (method, "method"),
             (f"{len(columns)}", f"{agreeing(len(columns), 'column')} published"),
@@ -75,8 +75,8 @@ def _done(publication: Publication, method: str) -> str:
     if publication.delta is not None:
         return (
             f"In {', '.join(map(str, publication.columns))}, the values of {publication.records:,} records were "
-            "brought into a domain fixed beforehand and counted; random noise was added to every count, and as many "
-            "new records were drawn from a model of the noisy counts. All other columns were left out."
+            "clipped to a domain fixed beforehand and counted; random noise was added to every count, and as many new "
+            "records were drawn from a model of the noisy counts. All other columns were left out."
         )
     if numbers:
         treatment = DONE_TO_NUMBERS.get(method, SHARED)
@@ -86,7 +86,7 @@ def _done(publication: Publication, method: str) -> str:
         )
     if answers:
         sentences.append(
-            f"In {', '.join(answers)}, every record tells its category, or with some probability any of them."
+            f"In {', '.join(answers)}, every record reports its own category or, with some probability, a random one."
         )
     return " ".join([*sentences, "All other columns were left out, unless the notes name them."])
 
@@ -94,23 +94,26 @@ def _done(publication: Publication, method: str) -> str:
 def _noise(publication: Publication, method: str) -> str:
     if publication.delta is not None:
         pairs = [f"{first} and {second}" for first, second in publication.tree]
-        widest = f", that of a pair of ranges at most {for_people(publication.pair_scale or 0.0)}" if pairs else ""
-        related = f" Columns go together as in the pairs that were counted: {', '.join(pairs)}." if pairs else ""
+        widest = f", and for a pair of ranges at most {for_people(publication.pair_scale or 0.0)}" if pairs else ""
+        related = f" Columns are related only through the counted pairs: {', '.join(pairs)}." if pairs else ""
         return (
-            f"The count of a range of values carries Gaussian noise with the standard deviation below{widest}: groups "
-            f"of fewer records may be made of noise alone.{related} A single row means nothing."
+            f"The count of a range of values contains Gaussian noise with the standard deviation below{widest}: groups "
+            f"of fewer records may consist of noise alone.{related} A single row means nothing."
         )
     if not publication.bounds:
-        return "The table below says how likely a record tells its category on purpose; a single answer means little."
+        return (
+            "The table below shows how likely a record deliberately reports its own category; a single answer means "
+            "little."
+        )
     whose = "Every value" if method == "none" else "A group's average"
     size = "" if method == "none" else " divided by the number of records in the group"
     cut = (
-        "Values were then brought into the domain, which pulls their mean towards its middle: do not compute means "
-        "from them, but take the estimates below, which were made before."
+        "Values were then truncated to the domain, which biases their mean towards its middle: do not compute means "
+        "from them, but use the estimates below, which were computed before."
         if publication.parameters["truncate"]
-        else "Values were not brought into the domain, so that noise evens out in their mean."
+        else "Values were not truncated to the domain, so that noise averages out in their mean."
     )
-    return f"{whose} carries Laplace noise whose scale is the figure below{size}. {cut} A single value means little."
+    return f"{whose} contains Laplace noise whose scale is the figure below{size}. {cut} A single value means little."
 
 
 def _terms(publication: Publication) -> Section:
@@ -121,10 +124,10 @@ def _terms(publication: Publication) -> Section:
             return [str(name), *_counted(publication, name)]
         budget = for_people(publication.budgets[name])
         if name in publication.categories:
-            truth = f"own category on purpose: {for_people(publication.truth[name])}"
+            truth = f"probability of deliberately reporting the own category: {for_people(publication.truth[name])}"
             return [str(name), budget, ", ".join(map(str, publication.categories[name])), truth]
         if secret:
-            return [str(name), budget, "read from the data", "not told"]
+            return [str(name), budget, "read from the data", "not shown"]
         low, high = publication.bounds[name]
         return [
             str(name),
@@ -136,19 +139,19 @@ def _terms(publication: Publication) -> Section:
     head = ["column", "share of ε", "domain", "noise scale × group size"]
     if publication.delta is not None:
         head = ["column", "domain", "standard deviation of the noise on a count"]
-    covered = "" if publication.definition == 1 else ", with the groups as given"
+    covered = "" if publication.definition == 1 else ", with the groups taken as given"
     if publication.delta is not None:
         covered = " and δ"
     text = [
-        f"The budget is shared by the columns: all of them together are covered by ε{covered}, in the words above. The "
-        "domain is public knowledge that was fixed before the data were seen."
+        f"The columns share the budget: ε{covered} covers all of them together, as stated above. The domain is public "
+        "knowledge that was fixed before the data were seen."
         if not secret
         else "The domains were read from the data: this release is an experiment and must not be published."
     ]
     if publication.unit is not None and publication.delta is None:
         text.append(
-            f"The records of a unit share ε ({publication.unit}): the noise is that of "
-            f"{for_people(publication.record_epsilon)} for each record."
+            f"The records of a unit share ε ({publication.unit}): the noise corresponds to ε = "
+            f"{for_people(publication.record_epsilon)} per record."
         )
     return Section("Terms", text, tables=[PageTable(head, [row(name) for name in publication.columns])])
 
@@ -167,7 +170,7 @@ def _counted(publication: Publication, name: Name) -> list[str]:
 def _released(publication: Publication) -> Section:
     table = open_table(publication.data)
     places = {name: name for name in table.names}
-    if isinstance(publication.data, np.ndarray):  # whose columns are numbered anew
+    if isinstance(publication.data, np.ndarray):  # arrays have new column numbers
         unprotected = publication.parameters["keep"]
         places = {name: place for place, name in enumerate(sorted([*publication.columns, *unprotected]))}
     rows, estimates = [], []
@@ -182,12 +185,12 @@ def _released(publication: Publication) -> Section:
             ]
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
     tables = [PageTable(head, rows)] if rows else []
-    text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."] if rows else []
+    text = ["These are statistics of the released, noisy table: anyone who has it can compute them."] if rows else []
     if estimates and publication.parameters["bounds"] != "data":
         tables.append(PageTable(["column", "estimate", "value ± standard error of the noise"], estimates))
         text.append(
-            "Estimates come from the noisy sums before they were brought into the domain; their errors follow from the "
-            "noise alone and say nothing of values that were outside the domain."
+            "Estimates are computed from the noisy sums before truncation to the domain; their errors are due to the "
+            "noise alone and do not reflect values that were outside the domain."
         )
     return Section("The released values", text, tables=tables)
 

@@ -1,4 +1,4 @@
-"""The sections of a report, each made from one result."""
+"""Sections of a report, each made from one result."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ __all__ = [
     "trials_table",
 ]
 
-# More small figures or rows than this are more than anyone reads; the page says what it leaves out.
+# Readers ignore more figures or rows than this; the page states the omissions.
 SHOWN_COLUMNS = 24
 SHOWN_PAIRS = 15
 SHOWN_GROUPS = 10
-# Mean and deviation of fewer values than this would come close to telling them.
+# The mean and deviation of fewer values would almost reveal them.
 FEWEST = 10
-ONCE = " Every record counts once here, whatever its weight."
-OTHERS_ONCE = " All figures but mean and standard deviation count every record once."
+ONCE = " Every record counts once here, regardless of its weight."
+OTHERS_ONCE = " All figures except mean and standard deviation count every record once."
 APPROXIMATE = (
-    "Whoever knows which group a person is in knows the person's values approximately. Extremes are softened, not "
-    "removed: a group of very large records is still a group of very large records."
+    "Anyone who knows a person's group knows the person's values approximately. Extremes are softened, not removed: a "
+    "group of very large records is still a group of very large records."
 )
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of text; all columns but the first are set as numbers if `numeric`; `note` stands before it."""
+    """A table of text. If `numeric`, all columns except the first are aligned as numbers; `note` precedes the table."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -78,28 +78,28 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page."""
+    """A part of a page, with its heading."""
 
-    title: str  # its heading
+    title: str  # heading
     text: Sequence[str]  # paragraphs
-    # What they are about.
+    # Figures, tables and code blocks that follow the text.
     figures: Sequence[Figure] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[tuple[str, str]] = ()  # blocks of text to copy: what it is, the text
+    code: Sequence[tuple[str, str]] = ()  # blocks of text to copy: heading and text
 
 
 def groups(sizes: Ints, k: int) -> Section:
-    """Show the sizes of the groups."""
+    """Return the section with the sizes of the groups."""
     mean = float(sizes.mean())
     text = (
-        f"Each bar counts the groups of one size. No group has fewer than {k} records; the mean is {mean:.1f}. "
-        "Larger groups than needed protect more and lose more."
+        f"Each bar counts the groups of one size. No group has fewer than {k} records; the mean is {mean:.1f}. Groups "
+        "larger than necessary protect more and lose more."
     )
     return Section("Groups", [text], [group_sizes_chart(sizes, k)])
 
 
 def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int) -> Section:
-    """Show every column before and after, from protected counts."""
+    """Return the section with every column before and after masking, from protected counts."""
     order = sorted(range(len(utility.columns)), key=lambda j: -utility.columns[j].loss)[:SHOWN_COLUMNS]
     figures = []
     for j in sorted(order):
@@ -116,25 +116,25 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
             figures.append(distribution(str(column.name), bins, column.values))
     text = [
         (
-            "The pale area is the column before masking, the dark line after. The closer they are, the better the "
-            "column was kept. Skewed columns are drawn on a scale that is compressed for large values; the outer bars "
-            f"reach to the ends, and every bar stands for at least {k} records."
+            "The pale area shows the column before masking, the dark line after. The closer they are, the better the "
+            "column is preserved. Skewed columns are drawn on a scale that compresses large values; the outer bars are "
+            f"open-ended, and every bar represents at least {k} records."
         )
     ]
     if utility.categories:
         text.append(
-            "Of categories the bar is the share of records before, the dark line that after; those that are rare among "
-            "the original or the released values are counted together."
+            "For categories, the bar shows the share of records before, the dark line the share after; categories that "
+            "are rare among the original or the released values are combined."
         )
     if len(utility.columns) > len(order):
-        text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
+        text.append(f"Of {len(utility.columns)} columns, the {len(order)} with the largest loss are drawn.")
     if len(figures) < len(order):
-        text.append("Columns with one value only, or too few to be shown safely, are not drawn." + WITHHELD)
+        text.append("Columns with a single value, or too few values to be shown safely, are not drawn." + WITHHELD)
     return Section("Columns before and after", text, figures, columns_tables(utility))
 
 
 def columns_tables(utility: Utility) -> list[PageTable]:
-    """Show the change of every column in two tables, of numbers and of categories."""
+    """Return two tables with the change of every column, for numbers and for categories."""
     tables = [_numbers_table(utility), _categories_table(utility)]
     return [table for table in tables if table.rows]
 
@@ -148,9 +148,9 @@ def _categories_table(utility: Utility) -> PageTable:
         ]
         rows.append([str(c.name), c.kind, _lost(c.loss) if utility.paired else "–", *shares])
     note = (
-        "Of columns of categories: the information that is lost, the share of cells that were released with another "
-        "value, and the least share that would have to change to turn the distribution before into the one after "
-        "(total variation, 0 is best)."
+        "For columns of categories: the information lost, the share of cells released with another value, and the "
+        "least share of cells that would have to change to turn the distribution before into the one after (total "
+        "variation, 0 is best)."
     )
     return PageTable(["column", "kind", "lost", "cells changed", "total variation"], rows, note=note)
 
@@ -175,20 +175,20 @@ def _numbers_table(utility: Utility) -> PageTable:
     weighted = ", both weighted" if utility.weighted else ""
     note = (
         f"Mean and standard deviation (sd) before masking{weighted}, each with its relative change; the rank "
-        "correlation of values with their masked ones (1: the order is kept); the largest difference of the two "
-        "cumulative shares (KS, 0 is best); and how far values moved on average as a distribution, in standard "
+        "correlation of original and masked values (1: the order is kept); the largest difference between the two "
+        "cumulative distributions (KS, 0 is best); and the average distance between the two distributions, in standard "
         f"deviations (Wasserstein, 0 is best).{OTHERS_ONCE if utility.weighted else ''}"
     )
     return PageTable(head, rows, note=note)
 
 
 def losses(utility: Utility) -> Section:
-    """Show the loss of each column."""
+    """Return the section with the loss of each column."""
     public = [column for column in utility.columns if is_published(column.loss)]
     ordered = sorted(public, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
     text = (
-        "The share of each column's variance that is gone. A column that has little to do with the others loses more, "
-        "since a group that is alike in most columns need not be alike in that one."
+        "The share of each column's variance that is lost. A column that is little related to the others loses more, "
+        "because records that are similar in most columns need not be similar in that column."
     )
     names = [str(column.name) for column in ordered]
     values = [column.loss for column in ordered]
@@ -203,16 +203,16 @@ def losses(utility: Utility) -> Section:
 
 
 def losses_table(losses: Mapping[Name, float]) -> Section:
-    """Show the loss of every column in a table."""
+    """Return the section with the loss of every column in a table."""
     rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
-    text = "The share of a column's variance that its masked values no longer tell."
+    text = "The share of a column's variance that its masked values no longer show."
     if not all(map(is_published, losses.values())):
         text += WITHHELD
     return Section("Loss of each column", [text], tables=[PageTable(["column", "lost"], rows)])
 
 
 def relations(utility: Utility) -> Section | None:
-    """Show correlations and associations before and after; nothing where there are none."""
+    """Return the section with correlations and associations before and after; None if there are none."""
     changes = [*utility.correlation_changes(), *utility.association_changes()]
     if not changes:
         return None
@@ -221,16 +221,16 @@ def relations(utility: Utility) -> Section | None:
     largest = pairs[:SHOWN_PAIRS]
     text = [
         (
-            "Group means move correlations away from zero as a rule, because what differs within groups is gone. The "
-            "pairs that changed most stand first."
+            "Group means usually move correlations away from zero, because differences within groups are lost. The "
+            "pairs that changed most come first."
         )
     ]
     if utility.weighted:
         text[0] += ONCE
     if utility.categories:
         text.append(
-            "With a column of categories it is the association, from 0 to 1: Cramér's V of two columns without an "
-            "order, the correlation ratio of one such column with numbers or ranks, else the correlation of ranks "
+            "Pairs with a column of categories have an association from 0 to 1: Cramér's V for two columns without an "
+            "order, the correlation ratio for one such column with numbers or ranks, otherwise the rank correlation "
             "without its sign."
         )
     if len(pairs) > len(largest):
@@ -244,40 +244,40 @@ def relations(utility: Utility) -> Section | None:
         text.append(": ".join(utility.eigenvalues.rows()[0]).capitalize() + " (0 is best).")
     if utility.propensity is not None:
         text.append(
-            "Can a classifier tell masked records from original ones, by their values, squares and products? Of 100 "
-            f"pairs it would pick the masked one in {100 * utility.propensity.auc:.0f}; 50 is chance. Its propensity "
-            f"score has a mean squared error of {utility.propensity.pmse:.4f} (0 is best, 0.25 worst). That equal "
-            "values repeat is plain to see in any masked table and is not counted here."
+            "Can a classifier distinguish masked from original records by their values, squares and products? Of 100 "
+            f"pairs, it would pick the masked one in {100 * utility.propensity.auc:.0f}; 50 is chance. Its propensity "
+            f"score has a mean squared error of {utility.propensity.pmse:.4f} (0 is best, 0.25 worst). Repeated "
+            "values, which are visible in any masked table, are not counted here."
         )
     return Section("Relations between columns", text, [correlations(largest, measure.lower(), alternative)])
 
 
 def risks(risk: Risk) -> Section:
-    """List the measures of risk with what they mean and do not mean."""
+    """Return the section with the measures of risk, their meaning and their limits."""
     rows = [[finding.name, finding.figure, finding.means, finding.limits] for finding in risk]
     return Section(
         "Risk",
-        ["No single figure says that a table is safe. Each of these answers one question, and leaves others open."],
+        ["No single figure proves that a table is safe. Each of these answers one question and leaves others open."],
         tables=[PageTable(["measure", "result", "what it means", "what it does not mean"], rows, numeric=False)],
     )
 
 
 def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Section:
-    """Draw the risk–utility map."""
+    """Return the section with the risk–utility map."""
     meaning = (
         "Each mark is one choice of method and group size: the further left, the more useful; the lower, the safer. "
-        "Risk is the share of records that an intruder with the original values links rightly, or that blind choice "
-        "within the right group finds, whichever is more. Filled marks, joined by the dashed line, are those that "
-        "nothing else here beats in both."
+        "Risk is the share of records that an intruder with the original values links correctly, or that random choice "
+        "within the right group finds, whichever is greater. Filled marks, joined by the dashed line, are not beaten "
+        "by any other mark in both."
     )
     if len({trial.promise for trial in trials}) > 1:
-        meaning += " Runs are measured against those that promise the same of confidential columns."
+        meaning += " Runs are compared only with runs that have the same promise about confidential columns."
     text = [meaning]
     if ringed is not None:
         text.append(f"The ring marks {ringed[0]} at k = {ringed[1]}.")
     if len(trials) == 1:
-        text = ["The mark is this release. For other methods and group sizes beside it, run shoal compare."]
-    # Runs that protect no whole record would push all others into a corner of the map.
+        text = ["The mark is this release. To compare other methods and group sizes, run shoal compare."]
+    # Runs that protect no whole records would squeeze all others into a corner of the map.
     public = [trial for trial in trials if is_published(trial.loss)]
     drawn = [trial for trial in public if trial.anonymous] or public
     if len(public) < len(trials):
@@ -286,7 +286,7 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
     for method in absent:
         linked = [100 * trial.linked for trial in trials if trial.method == method]
         between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
-        text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked rightly.")
+        text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked correctly.")
     alternative = "Risk–utility map: " + "; ".join(
         f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in drawn
     )
@@ -294,18 +294,17 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
 
 
 def prices(priced: Sequence[Price]) -> Section | None:
-    """Draw what promises of confidential columns cost; nothing if none was tried in several ways."""
+    """Return the section with the costs of promises; None if no promise was tried in several ways."""
     if not priced:
         return None
     axes = {
-        "diversity": "l: the diversity that is promised   (right is safer)",
+        "diversity": "l: the promised diversity   (right is safer)",
         "closeness": "t: the greatest distance from the table   (left is safer)",
     }
     text = [
         (
-            "A promise about a confidential column is paid for with information: groups must be larger, or hold "
-            "records that are less alike. The lines show what is lost for each promise; what is lost without it is "
-            "dotted."
+            "A promise about a confidential column costs information: groups must be larger, or contain less similar "
+            "records. The lines show the loss with each promise; the loss without it is dotted."
         )
     ]
     figures = []
@@ -319,7 +318,7 @@ def prices(priced: Sequence[Price]) -> Section | None:
 
 
 def _price_text(price: Price) -> str:
-    """Describe what a promise costs a method."""
+    """Describe the cost of a promise for a method."""
     sign = "l" if price.parameter == "diversity" else "t"
     losses = [f"{for_people(loss, 3)} % at {sign} = {value:g}" for value, loss in price.losses]
     without = [] if price.without is None else [f"{for_people(price.without, 3)} % without"]
@@ -327,29 +326,31 @@ def _price_text(price: Price) -> str:
 
 
 def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
-    """List the groups whose records moved farthest, by group number; the distance would reveal their values."""
+    """Return a list of the groups that moved farthest, without distances, which would reveal their values."""
     squares = np.nansum(np.square(W - Z), axis=1)
     sizes = group_sizes(labels)
     sums = np.bincount(labels, squares)
-    # By number, not by distance; distances that differ by rounding are equal.
+    # Sort by number, not by distance; distances that differ only by rounding are equal.
     order = np.sort(np.argsort(-np.round(sums / sizes, 9), kind="stable")[:SHOWN_GROUPS])
     rows = [[f"{int(group)}", f"{int(sizes[group])}"] for group in order]
     text = (
-        "Records without close neighbours must move farthest to be hidden. These are the groups whose records moved "
-        "most, by their number in the labels file. How far is not told: of a small group it would tell the values."
+        "Records without close neighbours must move farthest to be protected. These are the groups whose records moved "
+        "most, by their number in the labels file. The distances are withheld: for a small group they would reveal the "
+        "values."
     )
     table = PageTable(["group", "records"], rows)
     return Section("Records that moved farthest", [text], tables=[table])
 
 
 def trials_table(comparison: Comparison) -> Section:
-    """List all runs of a comparison, and what was left out."""
+    """Return the section with all runs of a comparison and the methods left out."""
     head, *rows = comparison.cells()
     text = [
         (
-            "Loss is the share of the variance that is gone; linked is the share of records whose nearest original is "
-            "their own, chance what blind choice within groups would give. Runs marked Pareto are beaten by none that "
-            "promises the same in both loss and linkage; balanced is the one among them nearest to no loss and no risk."
+            "Loss is the share of the variance that is lost; linked is the share of records whose nearest original is "
+            "their own; chance is the share that random choice within groups would give. Runs marked Pareto are not "
+            "beaten by any run with the same promise in both loss and linkage; balanced is the one among them nearest "
+            "to no loss and no risk."
         )
     ]
     text += [f"Left out: {method}: {why}." for method, why in comparison.left_out.items()]
@@ -357,23 +358,23 @@ def trials_table(comparison: Comparison) -> Section:
 
 
 def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, str]]) -> Section:
-    """Give everything that a repetition needs."""
-    text = ["With the original table, these lines make the same masked table again."] if commands else []
+    """Return the section with everything needed to repeat a run."""
+    text = ["With the original table, these lines reproduce the masked table."] if commands else []
     return Section("How it was done, and how to repeat it", text, code=[*commands, *listings])
 
 
 def _lost(loss: float) -> str:
-    """Write a loss as it is published."""
+    """Return a loss as text, as published."""
     return f"{for_people(loss, 3)} %" if is_published(loss) else lost_share(loss)
 
 
 def regressions(coefficients: Sequence[Coefficient]) -> Section | None:
-    """Show the coefficients that the masked table gives, and whether they could be those of the original."""
+    """Return the section with the coefficients of the masked table, compared with those of the original."""
     if not coefficients:
         return None
     text = (
-        "Fitted to the masked table; whether that lies in the 95 % interval of the fit to the original; and how much "
-        "the two intervals share (100 %: they are equal)."
+        "The value fitted to the masked table; whether it is within the 95 % interval of the fit to the original; and "
+        "the overlap of the two intervals (100 %: they are equal)."
     )
     head = ["coefficient", "masked", "within 95 %", "overlap"]
     tables = []
@@ -389,12 +390,13 @@ def _overlap(coefficient: Coefficient) -> str:
 
 
 def frequencies(tables: Sequence[TableChange]) -> Section | None:
-    """Show how far the chosen frequency tables moved, without any count."""
+    """Return the section with the changes of the chosen frequency tables, without any count."""
     if not tables:
         return None
     text = (
-        "How many cells a table has, how many of them no masked record is in any more, the least share of records that "
-        "would have to move to turn the table before into the one after (total variation), and the Hellinger distance "
-        "(0 is best, 1 worst). Columns of many numbers are counted in classes, by the deciles of the original."
+        "The number of cells of a table, the number of cells that became empty by masking, the least share of records "
+        "that would have to move to turn the table before into the one after (total variation), and the Hellinger "
+        "distance (0 is best, 1 worst). Columns with many numbers are divided into classes by the deciles of the "
+        "original."
     )
     return Section("Frequency tables", [text], tables=[PageTable(FREQUENCIES, frequency_rows(tables))])

@@ -1,9 +1,9 @@
-"""Figures that a public page withholds because one small group makes them up (`shoal.promises.dominance`).
+"""Figures withheld from a public page because one small group dominates them (`shoal.promises.dominance`).
 
-It is decided once for every column, by its loss. Sums of absolute deviations are spread over more groups than sums of
+The decision is made once per column, by its loss. Sums of absolute deviations are spread over more groups than sums of
 squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,
-none dominates what else is told of it. Weighted standard deviations are decided by the weighted loss: a heavy weight
-can make one group dominate it.
+none dominates the other figures shown about it. Weighted standard deviations are decided by the weighted loss, because
+a heavy weight can make one group dominate it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from shoal.tables.columns import Name
 __all__ = ["IN_HOUSE", "WITHHELD", "as_published", "dominated_spreads", "lost_share", "published_result"]
 
 WITHHELD = (
-    " What one small group makes up more than a quarter of is not told: beside the masked table it would tell the "
-    "values of that group."
+    " Figures of which one small group makes up more than a quarter are withheld: together with the masked table they "
+    "would reveal the values of that group."
 )
 IN_HOUSE = (
-    "this page is for those who hold the original: its figures are exact, and beside the masked table they can tell "
-    "the values of small groups; what may be published is the report of the masking"
+    "this page is for holders of the original: its figures are exact, and together with the masked table they can "
+    "reveal the values of small groups; publish the report of the masking instead"
 )
 
 
 def lost_share(loss: float) -> str:
-    """Return the share of the information that is lost, of a loss as it is published."""
+    """Return the share of the information that is lost, for a published loss."""
     if is_published(loss):
         return f"{loss:.1f} %"
     lower = max((limit for limit in LIMITS if limit < loss), default=0.0)
@@ -49,7 +49,7 @@ def lost_share(loss: float) -> str:
 
 
 def dominated_spreads(before: CodedRecords, Y: Floats, labels: Ints) -> set[Name]:
-    """Return the columns whose weighted standard deviation is withheld: one small group makes up its change."""
+    """Return the columns whose weighted standard deviation is withheld: one small group dominates its change."""
     if before.weights is None:
         return set()
     roots = np.sqrt(before.weights / before.weights.max())[:, None]
@@ -61,9 +61,9 @@ def dominated_spreads(before: CodedRecords, Y: Floats, labels: Ints) -> set[Name
 
 
 def as_published(assessment: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
-    """Return an assessment without its withheld figures, by the published losses of the columns.
+    """Return an assessment without withheld figures, according to the published losses of the columns.
 
-    `spreads` are the columns whose standard deviation must not be told either.
+    `spreads` are the columns whose standard deviation is also withheld.
     """
     utility = assessment.utility
     hidden = np.array([not is_published(losses[column.name]) for column in utility.columns])
@@ -98,7 +98,7 @@ def _without(before: Any, hidden: Any) -> Any:
 
 
 def published_result(result: Mapping[str, Any], release: Release, published: Release) -> dict[str, Any]:
-    """Return the result in a manifest as a page shows it: withheld figures are null."""
+    """Return the result of a manifest as shown on a page: withheld figures are null."""
 
     def if_published(loss: float) -> float | None:
         return loss if is_published(loss) else None
