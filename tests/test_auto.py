@@ -66,7 +66,7 @@ def test_effort():
     assert losses == sorted(set(losses))
     X = tables[0]
     release = shoal.mask(X, 3, effort="fast")
-    assert "start=mdav, effort=fast, steps a record=5" in str(release)
+    assert "start=mdav, effort=fast, steps per record=5" in str(release)
     assert "effort=fast" in str(shoal.mask(X, 3, effort="fast", block=100))
     with pytest.raises(InputError, match="'effort' requires method 'auto'"):
         shoal.mask(X, 3, method="mdav", effort="fast")

@@ -177,8 +177,8 @@ def test_altered_cases_are_rejected(divided):
         assert "cover" in shoal.verify_bound(X, 2, few).reason
     at = next(c for c, case in enumerate(cases) if (case.cuts.decided >= 0).any())
     for altered, reason in [
-        (np.where(cases[at].cuts.decided >= 0, 1 - cases[at].cuts.decided, -1), "none of its own"),
-        (np.where(cases[at].cuts.decided >= 0, 2, -1), "none of its own"),
+        (np.where(cases[at].cuts.decided >= 0, 1 - cases[at].cuts.decided, -1), "a decision that it does not make"),
+        (np.where(cases[at].cuts.decided >= 0, 2, -1), "a decision that it does not make"),
     ]:
         wrong = replace(cases[at], cuts=replace(cases[at].cuts, decided=altered))
         changed = replace(certificate, cases=(*cases[:at], wrong, *cases[at + 1 :]))
@@ -186,7 +186,7 @@ def test_altered_cases_are_rejected(divided):
     three = Cuts.of([((0, 1, 2), (1, 1, 1), 2)]).priced(np.array([-0.1]))
     wrong = replace(cases[at], cuts=replace(three, decided=np.array([1])))
     changed = replace(certificate, cases=(*cases[:at], wrong, *cases[at + 1 :]))
-    assert "none of its own" in shoal.verify_bound(X, 2, changed).reason
+    assert "a decision that it does not make" in shoal.verify_bound(X, 2, changed).reason
     same = replace(cases[at], decisions=((3, 3, 1),))
     assert "cover" in shoal.verify_bound(X, 2, replace(certificate, cases=(same, same))).reason
 

@@ -338,7 +338,7 @@ def fails(X, k):
         (lambda X, k: in_order(X, k) == 0, "must return integer labels, got labels of type bool"),
         (lambda *_: ["a"] * 20, "must return integer labels, got labels of type <U1"),
         (lambda *_: [2**70] * 20, "must return integer labels, got labels of type object"),
-        (lambda *_: np.arange(20) // 3, "groups of at least k=4 records, got 7 smaller; the one of label 6 has 2."),
+        (lambda *_: np.arange(20) // 3, "groups of at least k=4 records, got 7 smaller groups; group 6 has 2."),
         (fails, "failed: IndexError: index 20 is out of bounds"),
     ],
 )

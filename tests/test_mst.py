@@ -231,19 +231,19 @@ def test_a_metric_and_how_its_tree_is_built_must_agree():
         shoal.partition(X, 2, "mst", metric="manhattan", spanning="boruvka")
     with pytest.raises(InputError, match="'manhattan', but the tree was built with 'euclidean'"):
         shoal.partition(X, 2, "mst", metric="manhattan", tree=shoal.spanning_tree(X))
-    with pytest.raises(InputError, match="up to 5000 different records, got 5001"):
+    with pytest.raises(InputError, match="up to 5000 distinct records, got 5001"):
         shoal.spanning_tree(np.arange(5001.0), metric=manhattan)
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (lambda ends, lengths: (ends[::-1], lengths[::-1]), "out of order"),
-        (lambda ends, lengths: (ends, lengths[::-1]), "out of order"),
+        (lambda ends, lengths: (ends[::-1], lengths[::-1]), "a different order"),
+        (lambda ends, lengths: (ends, lengths[::-1]), "a different order"),
         (lambda ends, lengths: (ends[:, ::-1], lengths), "do not connect"),
         (lambda ends, lengths: (np.repeat(ends[:1], len(ends), axis=0), lengths), "do not connect"),
         (lambda ends, lengths: (ends + len(ends), lengths), "do not connect"),
-        (lambda ends, lengths: (ends, lengths * np.linspace(2, 1, len(lengths))), "they are"),
+        (lambda ends, lengths: (ends, lengths * np.linspace(2, 1, len(lengths))), "between records"),
     ],
 )
 def test_what_is_no_tree_of_the_records_is_refused(change, rule):
@@ -253,7 +253,7 @@ def test_what_is_no_tree_of_the_records_is_refused(change, rule):
     with pytest.raises(InputError, match="Option 'tree' must be the") as refused:
         shoal.partition(X, 3, "mst", tree=altered)
     assert rule in str(refused.value)
-    with pytest.raises(InputError, match="they are"):
+    with pytest.raises(InputError, match=r"between records \d+ and \d+; it is \d"):
         shoal.partition(X[::-1], 3, "mst", tree=tree)
     with pytest.raises(InputError, match="standardises records first"):
         shoal.mask(X * [1.0, 9.0], k=3, method="mst", tree=shoal.spanning_tree(X * [1.0, 9.0]))

@@ -142,10 +142,10 @@ def test_it_starts_from_given_labels(variant):
     [
         ([0, 0, 0, 1, 1], "each of the 6 records"),
         ([[0, 0, 0, 1, 1, 1]], "each of the 6 records"),
-        ([[0, 0], [0]], "one for each record"),
+        ([[0, 0], [0]], "one per record"),
         ([0, 0, 0, 0, 1, 1], "groups of at least k=3 records, got 2 in the group of record 4"),
         ([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "integers"),
-        ("ward", "or labels, one for each record"),
+        ("ward", "or one label per record"),
     ],
 )
 def test_labels_that_are_no_start_are_refused(start, rule):

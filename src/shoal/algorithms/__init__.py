@@ -1,1 +1,1 @@
-"""One algorithm in each file: records ``(n, d)`` and k in, labels out. `registry` lists them."""
+"""One algorithm per file: records ``(n, d)`` and k in, labels out. `registry` lists them."""

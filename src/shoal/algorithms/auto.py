@@ -1,11 +1,11 @@
-"""Auto: the optimum for one column; for several MDAV, then a fixed number of annealing steps a record.
+"""Auto: the optimum for one column; MDAV and a fixed number of annealing steps per record for several.
 
-The steps (`optimize.exchange`) are those of `effort`: 5 a record if it is ``fast``, 20 if ``good``; ``best`` goes on
-with 100 steps of `search` a record and set partitioning. There is no clock: the seed alone decides the result, whatever
-the machine and the number of threads. What is returned never loses more than MDAV does.
+The steps are those of `optimize.exchange`. `effort` sets their number: 5 per record for ``fast``, 20 for ``good``;
+``best`` adds 100 steps of `search` per record and set partitioning. There is no clock: the seed alone decides the
+result, on any machine and any number of threads. The result never loses more than MDAV's.
 
-A step a record is a number of moves that grows with k up to 10, as there is more to choose from in larger groups, and
-falls beyond: it costs O(d min(k, 10)²) time. Memory is O(n (d + min(k, 256))).
+A step consists of several moves. Their number grows with k up to 10, because larger groups offer more choice, and
+falls beyond: a step costs O(d min(k, 10)²) time. Memory is O(n (d + min(k, 256))).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def auto(
     bound: bool = False,
     threads: int | None = None,
 ) -> Outcome:
-    """Group the records; see the options in the registry."""
+    """Group the records; the registry describes the options."""
     n, d = X.shape
     effort, seed, threads = effort or "good", seed or 0, threads or os.cpu_count() or 1
     if d == 1:
@@ -44,14 +44,14 @@ def auto(
         return Outcome(univariate(X, k, state=state), facts=facts_of(effort))
     if n < 2 * k:
         state[DONE] += n
-        one = Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
+        outcome = Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
         if not bound:
-            return one
+            return outcome
         from shoal.algorithms.optimize.certificate import few_records
 
         proof = few_records(X, k)
-        return replace(one, bound=proof.bound, status="optimal", certificate=proof)
-    # A common offset would cost the sums of groups their digits.
+        return replace(outcome, bound=proof.bound, status="optimal", certificate=proof)
+    # A common offset would cost the group sums precision.
     X = np.ascontiguousarray(X - X.mean(axis=0))
     if n <= REGION:
         start = mdav(X, k, state=fresh_state())
@@ -59,7 +59,8 @@ def auto(
         with within(state, None, n // 4) as part:
             start = mdav_start(X, k, seed, part)
         if state[STOP]:
-            # The rest is one group. Whoever watches wants to see it grouped; nobody else looks at it.
+            # The remaining records form one group. Split it only if progress is displayed; otherwise the result is
+            # discarded.
             return Outcome(split_large(X, start, k) if watched() else start, facts=facts_of(effort))
     steps = EFFORTS[effort] if effort != "best" else EFFORTS["good"]
     labels = anneal_by_exchange(X, k, start, steps, seed, state, threads)
@@ -77,7 +78,7 @@ def auto(
 
 
 def _with_bound(X: Floats, k: int, labels: Ints, effort: str, state: State, threads: int) -> Outcome:
-    """Prove a bound, by a fixed number of rounds; what is learnt on the way does not change the groups."""
+    """Prove a bound in a fixed number of rounds; better partitions met on the way do not change the groups."""
     from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 
     proven = bound_from(X, k, labels, state=state, rounds=Rounds(turns=0), threads=threads)
@@ -86,12 +87,12 @@ def _with_bound(X: Floats, k: int, labels: Ints, effort: str, state: State, thre
 
 
 def facts_of(effort: str | None) -> dict[str, object]:
-    """Return what a reader of the summary wants to know.
+    """Return the facts for the summary.
 
     Examples
     --------
     >>> facts_of(None)
-    {'start': 'mdav', 'effort': 'good', 'steps a record': 20}
+    {'start': 'mdav', 'effort': 'good', 'steps per record': 20}
     """
     effort = effort or "good"
-    return {"start": "mdav", "effort": effort, "steps a record": EFFORTS[effort]}
+    return {"start": "mdav", "effort": effort, "steps per record": EFFORTS[effort]}

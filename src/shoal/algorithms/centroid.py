@@ -1,10 +1,10 @@
-"""C, centroid-based fixed size: groups of k records grow from the record farthest from the centroid of those left.
+"""C, centroid-based fixed size: each group of k records grows from the record farthest from the centroid of the pool.
 
-A group takes the record nearest to its own centroid until it has k. When fewer than k records are left, they join the
-groups with the nearest centroids.
+A group takes the record nearest to its own centroid until it has k. When the pool has fewer than k records, they join
+the groups with the nearest centroids.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
-on Knowledge and Data Engineering 17 (2005), Section 4.2. One nearest-record query for each record:
+on Knowledge and Data Engineering 17 (2005), Section 4.2. One nearest-record query per record:
 O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
@@ -30,14 +30,14 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     while pool.remaining[0] >= k and not state[STOP]:
         group = _centroid(X, pool, buffers, group, labels, state)
         pool_refresh(pool)
-    if not state[STOP]:  # there may be no group yet to place them in
+    if not state[STOP]:  # a stopped run may not have a group to put them in
         place_leftovers(X, pool.place, group, labels)
     return labels
 
 
 @kernel(counted=False)
 def _centroid(X: Floats, pool: Pool, buffers: GroupBuffers, group: int, labels: Ints, state: State) -> int:
-    """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
+    """Form groups until the pool is too small or needs a refresh; return the number of the next group."""
     k = len(buffers.members)
     while pool.remaining[0] >= k and not state[STOP]:
         farthest = pool_farthest_from_centroid(pool)

@@ -1,6 +1,6 @@
-"""The expected run time of a method: two short runs show its speed on this machine and its growth with n.
+"""Expected run time of a method: two short runs measure its speed on this machine and its growth with n.
 
-The growth is taken to lie between linear and what the registry entry states, which is the worst case.
+The growth is assumed to be between linear and the exponent in the registry, which is the worst case.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shoal.core.types import Floats
 
 __all__ = ["PROBE", "predicted_seconds"]
 
-# Up to this number of records, an estimate is not worth its time.
+# With at most this number of records, an estimate takes longer than it saves.
 PROBE = 4000
 WARM_UP = 200
 
@@ -29,9 +29,9 @@ def predicted_seconds(
     *,
     seed: int | None = 0,
 ) -> float:
-    """Predict the seconds that a method takes to partition some blocks of records, each on its own."""
+    """Predict the seconds that a method takes to partition several blocks of records separately."""
     largest = max(blocks, key=len)
-    # The first run of a kernel may have to compile it, which is no part of any run's time.
+    # The first run may compile kernels; compile time must not count.
     method.run(np.ascontiguousarray(largest[: max(WARM_UP, k)]), k, options, seed=seed)
     if len(largest) <= PROBE:
         return 0.0

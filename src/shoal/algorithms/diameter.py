@@ -1,15 +1,15 @@
-"""D, diameter-based fixed size: groups of k records grow from the two most distant records left.
+"""D, diameter-based fixed size: groups of k records grow from the two most distant records of the pool.
 
-A group takes the record nearest to its centroid until it has k. With fewer than 2k records left, k or more of them make
-a group; fewer join the groups with the nearest centroids.
+A group takes the record nearest to its centroid until it has k. When the pool has fewer than 2k records, k or more of
+them form a group; fewer join the groups with the nearest centroids.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2, after Domingo-Ferrer and Mateo-Sanz (2002).
 
-The paper finds the diameter from scratch each time (cubic), or keeps an n×n matrix. Here each record keeps an upper
-bound on the distance to the farthest record left, and a heap keeps the largest bound on top. Bounds only fall as
-records leave, so once the top one is exact it is the diameter: a few farthest-record queries for each group instead of
-n. O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
+The paper computes the diameter from scratch each time (cubic), or keeps an n×n matrix. Here each record has an upper
+bound on the distance to the farthest record in the pool, and a heap has the largest bound on top. Bounds only fall as
+records leave, so the top one is the diameter once it is exact: a few farthest-record queries per group instead of n.
+O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
 
 
 class Diameters(NamedTuple):
-    """A heap of the records left, to find the two most distant ones repeatedly."""
+    """A heap of the records in the pool that repeatedly yields the two most distant ones."""
 
-    bound: Floats  # upper bound on the squared distance of each record to the farthest one
-    partner: Ints  # a record at that distance, once the bound was exact; -1 before
-    heap: Ints  # records, the largest bound on top
-    waiting: Ints  # (1,): how many records are in the heap
+    bound: Floats  # upper bound on the squared distance from each record to the farthest one
+    partner: Ints  # a record at that distance; -1 until the bound has been exact
+    heap: Ints  # record numbers, the largest bound on top
+    waiting: Ints  # (1,): the number of records in the heap
 
 
 @kernel(counted=False)
 def _diameter(
     X: Floats, pool: Pool, diameters: Diameters, buffers: GroupBuffers, group: int, labels: Ints, state: State
 ) -> int:
-    """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
+    """Form groups until the pool is too small or needs a refresh; return the number of the next group."""
     k = len(buffers.members)
     while pool.remaining[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
@@ -93,7 +93,7 @@ def _bound_all(X: Floats, centre: Floats, bound: Floats, heap: Ints) -> None:
 
 @kernel(inline=True)
 def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]:
-    """Return the two most distant records left."""
+    """Return the two most distant records of the pool."""
     bound, partner, heap, waiting = diameters
     a, b = heap[0], partner[heap[0]]
     while pool.place[a] < 0 or b < 0 or pool.place[b] < 0:
@@ -110,7 +110,7 @@ def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]
 
 @kernel
 def _sink(heap: Ints, size: int, place: int, bound: Floats) -> None:
-    """Let a record sink below those with larger bounds, or with equal ones and lower numbers."""
+    """Move a record down the heap, below those with larger bounds or with equal bounds and lower numbers."""
     record = heap[place]
     while 2 * place + 1 < size:
         child = 2 * place + 1

@@ -1,6 +1,6 @@
-"""One column, fixed size: k neighbours in sorted order, the one larger group in the middle.
+"""One column, fixed size: groups of k neighbours in sorted order; the middle group takes the remainder.
 
-The classical method that S. L. Hansen and S. Mukherjee compare with (2003, Section 4). The remainder goes to the
+The classical method in the comparison of S. L. Hansen and S. Mukherjee (2003, Section 4). The remainder goes to the
 middle, where values are dense and a larger group costs least. O(n log n).
 """
 

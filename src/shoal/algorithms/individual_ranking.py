@@ -1,8 +1,8 @@
-"""Individual ranking: every column grouped on its own.
+"""Individual ranking: group every column separately.
 
-D. Defays and P. Nanopoulos, Panels of enterprises and confidentiality: the small aggregates method (1993). The
-loss is small and so is the protection: a record keeps its own combination of group values, so whole records are
-not k-anonymous. O(d n log n).
+D. Defays and P. Nanopoulos, Panels of enterprises and confidentiality: the small aggregates method (1993). Both the
+loss and the protection are small: each record has its own combination of group values, so whole records are not
+k-anonymous. O(d n log n).
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ __all__ = ["individual_ranking"]
 
 
 def individual_ranking(X: Floats, k: int, *, state: State, ranking: str) -> Ints:
-    """Group each column by `univariate` or `fixed`; labels ``(n, d)``."""
+    """Group each column by `univariate` or `fixed`; return labels ``(n, d)``."""
     group = {"univariate": univariate, "fixed": fixed}[ranking]
     return np.column_stack([group(np.ascontiguousarray(X[:, [j]]), k, state=state) for j in range(X.shape[1])])

@@ -1,6 +1,6 @@
-"""The start of a search: MDAV's groups, in regions of a large table, or the user's labels, checked.
+"""The initial partition of a search: MDAV's groups (region by region in a large table) or the user's labels, checked.
 
-A group of 2k records or more is split by MDAV, which never adds to the SSE (Domingo-Ferrer and Mateo-Sanz 2002).
+MDAV splits a group of 2k records or more, which never increases the SSE (Domingo-Ferrer and Mateo-Sanz 2002).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["initial_labels", "mdav_start", "split_large"]
 
-# MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
+# MDAV groups a region of this size within seconds; larger tables start from regions.
 START_REGION = 100_000
 
 
 def mdav_start(X: Floats, k: int, seed: int, state: State) -> Ints:
-    """Return MDAV's groups, numbered 0, 1, …; those of regions if the table is large."""
+    """Return MDAV's groups, numbered 0, 1, …; a large table is grouped region by region."""
     regions = split_groups(X, np.arange(len(X)), START_REGION, np.random.default_rng(seed))
     parts = [mdav(np.ascontiguousarray(X[region]), k, state=state) for region in regions]
     return canonical_labels(number_through(len(X), regions, parts))
 
 
 def split_large(X: Floats, labels: Ints, k: int, split: Callable[..., Ints] = mdav, state: State | None = None) -> Ints:
-    """Return the groups, numbered 0, 1, …, after a method has split those of 2k records and more; it counts nothing.
+    """Split groups of 2k records or more by a method and number the groups 0, 1, …; the progress count is unchanged.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def split_large(X: Floats, labels: Ints, k: int, split: Callable[..., Ints] = md
 
 
 def initial_labels(start: object, n: int, k: int, method: str) -> Ints:
-    """Return the labels that a method starts from, numbered 0, 1, …, or say what is wrong with them.
+    """Check a user's labels and return them, numbered 0, 1, ….
 
     Examples
     --------
@@ -65,12 +65,12 @@ def initial_labels(start: object, n: int, k: int, method: str) -> Ints:
     """
     try:
         labels = np.asarray(start)
-    except (TypeError, ValueError):  # rows of several lengths
-        raise _error(method, "integers, one for each record", f"a {type(start).__name__}") from None
+    except (TypeError, ValueError):  # rows of different lengths
+        raise _error(method, "integers, one per record", f"a {type(start).__name__}") from None
     if labels.shape != (n,):
         raise _error(
             method,
-            f"one label for each of the {n} records that are grouped together (blocks and strata are grouped apart)",
+            f"one label for each of the {n} records grouped together (blocks and strata are grouped separately)",
             f"shape {labels.shape}",
         )
     if labels.dtype.kind not in "iu":
@@ -86,6 +86,6 @@ def initial_labels(start: object, n: int, k: int, method: str) -> Ints:
 
 def _error(method: str, rule: str, got: str) -> InputError:
     return InputError(
-        f"{option('start')} of method {method!r}, if it is labels, must be {rule}, got {got}. shoal.partition returns "
+        f"{option('start')} of method {method!r}, given as labels, must be {rule}, got {got}. shoal.partition returns "
         "such labels."
     )

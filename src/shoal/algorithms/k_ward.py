@@ -1,15 +1,16 @@
-"""k-Ward: Ward's hierarchical clustering, stopped once every group has k records.
+"""k-Ward: Ward's hierarchical clustering, stopped when every group has k records.
 
 J. Domingo-Ferrer and J. M. Mateo-Sanz, Practical data-oriented microaggregation for statistical disclosure control,
-IEEE Transactions on Knowledge and Data Engineering 14 (2002). The heuristic that Hansen and Mukherjee (2003) and Laszlo
-and Mukherjee (2005) compare with:
+IEEE Transactions on Knowledge and Data Engineering 14 (2002). Hansen and Mukherjee (2003) and Laszlo and Mukherjee
+(2005) compare their methods with this heuristic:
 
-1. k records around each of the two most distant ones are two groups, all other records groups of one.
-2. Join the two groups whose union adds least to the SSE, but never two of k records or more, until all have k.
-3. A group of 2k records or more is divided in the same way.
+1. Put the two most distant records, each with its k − 1 nearest, in two groups; every other record is a group of one.
+2. Join the two groups whose union increases the SSE least, never two of k records or more, until all have k.
+3. Divide every group of 2k records or more in the same way.
 
-Joining a and b adds |a| |b| / (|a| + |b|) times the squared distance of their centroids. Every group keeps the best
-partner after it, which is looked for again only if a union took it: O(d n²) typically, O(d n³) at worst; O(n d) memory.
+Joining a and b adds |a| |b| / (|a| + |b|) times the squared distance of their centroids. Every group stores its best
+later partner and searches again only if a union took that partner: O(d n²) time typically, O(d n³) at worst; O(n d)
+memory.
 """
 
 from __future__ import annotations
@@ -37,27 +38,27 @@ def k_ward(X: Floats, k: int, *, state: State) -> Ints:
             group += 1
             state[DONE] += len(members)
             continue
-        # Sums of deviations lose no digits to a large offset.
+        # Sums of deviations stay precise despite a large offset.
         parts = _divide(X[members] - X[members[0]], k, state)
         waiting += [members[parts == part] for part in np.unique(parts)]
     return labels
 
 
 class _WardGroups(NamedTuple):
-    """The groups so far, each known by its first record."""
+    """The current groups, each identified by its first record."""
 
-    first: Ints  # of each record: the first record of its group
-    active: Ints  # the groups, ascending
+    first: Ints  # (n,): the first record of each record's group
+    active: Ints  # the numbers of the groups, ascending
     total: Floats  # (n, d): the sum of each group's records
     centre: Floats
     size: Ints
-    increase: Floats  # of each group: what joining the best partner after it adds to the SSE
+    increase: Floats  # the SSE that each group adds by joining its best later partner
     partner: Ints
 
 
 @kernel
 def _divide(X: Floats, k: int, state: State) -> Ints:
-    """Return Steps 1 and 2: the first record of the group of each record; one group if asked to stop."""
+    """Return the groups after Steps 1 and 2 by the first record of each; one group if a stop is requested."""
     n = len(X)
     groups = _WardGroups(
         np.arange(n),
@@ -96,7 +97,7 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
 
 @kernel
 def _most_distant(X: Floats, ends: Ints, state: State) -> None:
-    """Write the two most distant records; into an array, since a loop without writes reads the state only once."""
+    """Write the two most distant records to `ends`: a loop without writes would read the state only once."""
     reach = -1.0
     for i in range(len(X)):
         if state[STOP]:
@@ -109,7 +110,7 @@ def _most_distant(X: Floats, ends: Ints, state: State) -> None:
 
 @kernel
 def _form(X: Floats, k: int, end: int, first: Ints) -> None:
-    """Form a group of the k records nearest to one, among those that are alone."""
+    """Form a group of one record and the k − 1 records nearest to it, among the records that are still alone."""
     n = len(X)
     alone = np.ones(n, dtype=np.bool_)
     for i in range(n):
@@ -128,7 +129,7 @@ def _form(X: Floats, k: int, end: int, first: Ints) -> None:
 
 @kernel
 def _list(X: Floats, groups: _WardGroups) -> int:
-    """List the groups with their sums and centroids; return how many there are."""
+    """List the groups with their sums and centroids; return their number."""
     n, d = X.shape
     count = 0
     for i in range(n):
@@ -148,7 +149,7 @@ def _list(X: Floats, groups: _WardGroups) -> int:
 
 @kernel
 def _join(groups: _WardGroups, count: int, a: int, b: int) -> int:
-    """Join group b with group a, which comes before it; return how many groups there are now."""
+    """Join group b to the earlier group a; return the number of groups."""
     groups.size[a] += groups.size[b]
     for j in range(groups.total.shape[1]):
         groups.total[a, j] += groups.total[b, j]
@@ -166,7 +167,7 @@ def _join(groups: _WardGroups, count: int, a: int, b: int) -> int:
 
 @kernel
 def _increase(groups: _WardGroups, a: int, b: int) -> float:
-    """Return what joining two groups adds to the SSE."""
+    """Return the increase of the SSE by joining two groups."""
     size = groups.size
     added: float = size[a] * size[b] / (size[a] + size[b]) * squared_distance(groups.centre[a], groups.centre[b])
     return added
@@ -174,7 +175,7 @@ def _increase(groups: _WardGroups, a: int, b: int) -> float:
 
 @kernel
 def _find_partner(groups: _WardGroups, count: int, at: int, k: int) -> None:
-    """Find the group after this one that is joined with it at the least increase; infinite if none may be."""
+    """Find the later group whose union with this one increases the SSE least; infinite without such a group."""
     a = groups.active[at]
     groups.increase[a], groups.partner[a] = np.inf, -1
     for t in range(at + 1, count):
@@ -186,12 +187,12 @@ def _find_partner(groups: _WardGroups, count: int, at: int, k: int) -> None:
 
 
 @kernel
-def _update_partners(groups: _WardGroups, count: int, at: int, gone: int, k: int) -> None:
-    """Update the best partners after the group at `at` has taken in another."""
+def _update_partners(groups: _WardGroups, count: int, at: int, absorbed: int, k: int) -> None:
+    """Update the best partners after the group at `at` has absorbed another."""
     joined, increase, partner = groups.active[at], groups.increase, groups.partner
     for t in range(count):
         x = groups.active[t]
-        if t == at or partner[x] == joined or partner[x] == gone:
+        if t == at or partner[x] == joined or partner[x] == absorbed:
             _find_partner(groups, count, t, k)
         elif t < at and (groups.size[x] < k or groups.size[joined] < k):
             added = _increase(groups, x, joined)

@@ -1,12 +1,12 @@
-"""M, M-d and M-c: cut the minimum spanning tree where it is longest, as long as every group keeps k records.
+"""M, M-d and M-c: cut the longest edges of the minimum spanning tree while every group retains k records.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
-on Knowledge and Data Engineering 17 (2005). M-d and M-c split the groups of 2k records or more by D or C.
+on Knowledge and Data Engineering 17 (2005). M-d and M-c split groups of 2k records or more by D or C.
 
-The paper walks to the root for every edge, O(n²) on a long chain. Here the tree is laid out in preorder, where
-the nodes below an edge form an interval: a Fenwick tree counts those that are left, a segment tree finds the root
-above them. O(n log n) after the spanning tree, whose lengths may be of any metric; D and C split by centroids, and so
-by Euclidean distances.
+The paper walks to the root for every edge, O(n²) on a long chain. Here the tree is stored in preorder, where the nodes
+below an edge form an interval: a Fenwick tree counts the remaining ones, a segment tree finds the root above them.
+O(n log n) after the spanning tree. The tree may use any metric; D and C split by centroids, and therefore by Euclidean
+distances.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mst(
     spanning: Algorithm = "auto",
     metric: Metric = "euclidean",
 ) -> Ints:
-    """Group the records by method M; equal edges are cut in the order of their record numbers."""
+    """Group the records by method M; edges of equal length are cut in the order of their record numbers."""
     if not callable(metric):
         check_choice("metric", metric, METRICS)
     if tree is None:
@@ -86,7 +86,7 @@ def _cut(ends: Ints, k: int) -> Ints:
             continue
         tree_size[node] = size
         tree_size[root] -= size
-        # The nodes between lose these records; those above the root lost them when the root was cut off.
+        # The nodes in between lose these records; those above the root lost them when the root was cut off.
         _add(change, node, -size)
         _add(change, root, size)
         _mark(roots, node, node + below[node])
@@ -144,7 +144,7 @@ def _add(change: Ints, spot: int, amount: int) -> None:
 
 @kernel
 def _sum(change: Ints, stop: int) -> int:
-    """Sum what was added at the spots before `stop`."""
+    """Return the sum of the amounts added at the spots before `stop`."""
     total = 0
     i = stop
     while i > 0:
@@ -155,7 +155,7 @@ def _sum(change: Ints, stop: int) -> int:
 
 @kernel
 def _mark(roots: Ints, first: int, last: int) -> None:
-    """Make the node at `first` a root of all spots first … last−1 that have no deeper one."""
+    """Make the node at `first` the root of all spots first … last−1, unless they have a deeper one."""
     i, j = first + len(roots) // 2, last + len(roots) // 2
     while i < j:
         if i & 1:
@@ -170,7 +170,7 @@ def _mark(roots: Ints, first: int, last: int) -> None:
 
 @kernel
 def _deepest(roots: Ints, spot: int) -> int:
-    """Return the root above a spot: of nested intervals, the one that starts last."""
+    """Return the root above a spot: the one that starts last among the nested intervals."""
     root = 0
     i = spot + len(roots) // 2
     while i > 0:

@@ -1,4 +1,4 @@
-"""partition(): validate, then let a method of the registry group the records of an array."""
+"""partition(): validate the records, then let a method of the registry group them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shoal.core.types import Ints
 
 __all__ = ["find_groups", "partition"]
 
-LARGEST_EXPONENT = 400  # of a power of two; greater numbers are scaled down
+LARGEST_EXPONENT = 400  # a power of two; larger numbers are scaled down
 
 
 def partition(
@@ -30,23 +30,23 @@ def partition(
     progress: bool = False,
     **options: object,
 ) -> Ints:
-    """Group the records of an array, at least k in each group.
+    """Group the records of an array into groups of at least k.
 
-    Distances are Euclidean on the columns as given; `shoal.mask` standardises them first.
+    Distances are Euclidean on the unscaled columns; `shoal.mask` standardises them first.
 
     Parameters
     ----------
     X
         Array ``(n, d)`` of finite numbers; a vector is one column.
     k
-        The least number of records in a group.
+        The minimum number of records in a group.
     method
-        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column, and for several MDAV and then
-        annealing, for as long as ``effort`` says: ``"fast"``, ``"good"`` or ``"best"``. Or a function ``f(X, k)`` that
-        returns the group of each record, an integer; it is called with the options that it has as parameters, and
-        what it returns is checked.
+        A name listed by `shoal.methods`. ``"auto"`` computes the optimum for one column; for several it runs MDAV and
+        then annealing, with an ``effort`` of ``"fast"``, ``"good"`` or ``"best"``. Or a function ``f(X, k)`` that
+        returns one integer label per record; options are passed to its parameters of the same names, and its result is
+        checked.
     seed
-        Decides the result of a random method; ``"auto"`` takes 0 if it is not given.
+        Determines the result of a random method; ``"auto"`` uses 0 by default.
     progress
         Show a progress bar on a terminal.
     **options
@@ -55,8 +55,8 @@ def partition(
     Returns
     -------
     labels
-        The group of each record: 0, 1, … in order of first appearance. ``(n, d)`` for a method that groups
-        every column on its own.
+        The group of each record: 0, 1, … in order of first appearance. ``(n, d)`` for a method that groups every column
+        separately.
 
     Examples
     --------
@@ -75,17 +75,17 @@ def find_groups(
     progress: bool = False,
     **options: object,
 ) -> Outcome:
-    """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
+    """Group records as `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
     array = as_records(X)
     entry = choose(method, array.shape[1])
     settings = entry.read_options(options_for(entry, method, options))
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(
-            f"Method {entry.name!r} groups one column, got {array.shape[1]}. Use 'individual-ranking' for each column "
-            "on its own, or a multivariate method."
+            f"Method {entry.name!r} groups one column, got {array.shape[1]}. Use 'individual-ranking' to group "
+            "each column separately, or a multivariate method."
         )
-    # Squares of very large numbers are not finite; scaling by a power of two leaves the groups the same.
+    # Squares of very large numbers overflow; scaling by a power of two does not change the groups.
     exponent = int(np.frexp(max(array.max(), -array.min()))[1])
     scaled = exponent > LARGEST_EXPONENT
     if scaled:
@@ -97,6 +97,6 @@ def find_groups(
         show=progress,
     )
     if scaled:
-        # Nothing is known about the squares of the numbers as given.
+        # The bound applies to the scaled numbers only.
         outcome = replace(outcome, bound=None, status="heuristic", certificate=None)
     return replace(outcome, labels=canonical_labels(outcome.labels))

@@ -1,9 +1,9 @@
-"""Path: order the records along a short path through space, then group them by a shortest path over that order.
+"""Path: order the records along a short path through space, then find the optimal groups for that order.
 
 J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented
 microaggregation, VLDB Journal 15 (2006): nearest point next and maximum distance, O(d n²). A. Maya-López, F. Casino
 and A. Solanas, Improving multivariate microaggregation through Hamiltonian paths and optimal univariate
-microaggregation, Symmetry 13 (2021): a travelling salesman's path (`tour`). The grouping is O(k n d).
+microaggregation, Symmetry 13 (2021): a travelling salesman's path (`tour`). Grouping takes O(k n d).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["path"]
 
 
 def path(X: Floats, k: int, *, state: State, order: str = "tour") -> Outcome:
-    """Group the records in the order of a path, or in the best of several such orders."""
+    """Group the records in the order of a path, or in the best of several orders."""
     name, labels = best_of_orders(X, k, _orders(X, k, order, state), state)
     return Outcome(labels, facts={"order": name})
 
@@ -48,17 +48,17 @@ def _orders(X: Floats, k: int, order: str, state: State) -> Iterator[tuple[str, 
 
 
 def _nearest_point_next(X: Floats, state: State) -> Ints:
-    """Start at the record farthest from the centroid and go on to the nearest one left."""
+    """Start at the record farthest from the centroid and repeatedly go to the nearest remaining one."""
     pool, order = pool_new(X), np.arange(len(X))
     count = _follow(X, pool, np.empty(1), np.empty(1, dtype=np.int64), order, state)
-    # The records left follow in any order: the caller is about to give up.
+    # After a stop the rest may be in any order: the result is discarded.
     order[count:] = np.flatnonzero(pool.place >= 0)
     return order
 
 
 @kernel(counted=False)
 def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, state: State) -> int:
-    """Write the order; return how many records it holds."""
+    """Write the order; return the number of records in it."""
     n = len(X)
     current = pool_farthest_from_centroid(pool)
     for i in range(n):
@@ -74,13 +74,13 @@ def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, st
 
 
 def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
-    """Take k records at a time around each of the two most distant ones, and fill the path from both ends inwards."""
+    """Take k records at a time around each of the two most distant ones; fill the path from both ends inwards."""
     pool = pool_new(X)
     order, labels = np.arange(len(X)), np.zeros(len(X), dtype=np.int64)
     buffers, reach = new_group_buffers(X.shape[1], k), np.empty(2 * k)
     head = _both_ends(X, pool, diameters_new(X, pool), buffers, reach, order, labels, state)
     middle = np.flatnonzero(pool.place >= 0)
-    if len(middle) < 2 * k:  # else the caller is about to give up
+    if len(middle) < 2 * k:  # otherwise a stop was requested and the result is discarded
         _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle, reach)
     order[head : len(X) - head] = middle
     return order
@@ -97,7 +97,7 @@ def _both_ends(
     labels: Ints,
     state: State,
 ) -> int:
-    """Write the groups of k into the order; return how many records lie at each end."""
+    """Write the groups of k into the order; return the number of records at each end."""
     k = len(buffers.members)
     head, last = 0, len(X) - 1
     while pool.remaining[0] >= 2 * k and not state[STOP]:
@@ -115,7 +115,7 @@ def _both_ends(
 
 @kernel(counted=False)
 def _by_distance(X: Floats, point: Floats, records: Ints, reach: Floats) -> None:
-    """Sort a few records by their distance from a point, which is written to `reach`; ties by record number."""
+    """Sort a few records by distance from a point, ties by record number; write the distances to `reach`."""
     for i in range(len(records)):
         record, distance = records[i], squared_distance(point, X[records[i]])
         t = i

@@ -1,8 +1,8 @@
-"""Projection: order the records along one axis, then group them by a shortest path over that order.
+"""Projection: order the records along one axis, then find the optimal groups for that order.
 
 J. Domingo-Ferrer and J. M. Mateo-Sanz, Practical data-oriented microaggregation for statistical disclosure control,
-IEEE Transactions on Knowledge and Data Engineering 14 (2002), name the axes; the grouping is the optimum of
-S. L. Hansen and S. Mukherjee (2003) with the SSE of the whole records. O(n log n + n d² + k n d) for an axis.
+IEEE Transactions on Knowledge and Data Engineering 14 (2002), propose the axes; the grouping is the optimum of S. L.
+Hansen and S. Mukherjee (2003) with the SSE of the whole records. O(n log n + n d² + k n d) per axis.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["projection"]
 
 
 def projection(X: Floats, k: int, *, state: State, order: str = "best", column: int = 0) -> Outcome:
-    """Group the records in the order of an axis, or in the best of several such orders."""
+    """Group the records in the order of an axis, or in the best of several orders."""
     if column >= X.shape[1]:
         raise InputError(
             f"{option('column')} of method 'projection' must be below the number of columns, {X.shape[1]}, got "
@@ -45,11 +45,11 @@ def _orders(X: Floats, order: str, column: int, state: State) -> Iterator[tuple[
 
 
 def _first_component(X: Floats) -> Floats:
-    """Project the records on the direction of their greatest variance."""
+    """Project the records onto the direction of largest variance."""
     deviations = X / 2 - X[0] / 2
     deviations /= np.abs(deviations).max() or 1.0
     deviations -= deviations.mean(axis=0)
     axis = np.linalg.eigh(deviations.T @ deviations)[1][:, -1]
-    # An eigenvector has no sign of its own.
+    # The sign of an eigenvector is arbitrary: make its largest component positive.
     values: Floats = deviations @ (axis * np.sign(axis[np.abs(axis).argmax()]))
     return values

@@ -1,9 +1,9 @@
-"""The best partition of records whose order is given: a shortest path with the multivariate SSE as arc length.
+"""The best partition of records in a given order: a shortest path with the multivariate SSE as arc length.
 
-S. L. Hansen and S. Mukherjee, A polynomial algorithm for optimal univariate microaggregation, IEEE Transactions
-on Knowledge and Data Engineering 15 (2003), used on ordered multivariate records as J. Domingo-Ferrer,
-A. Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented microaggregation, VLDB
-Journal 15 (2006), do. Among all partitions into runs of k … 2k−1 consecutive records it is the best. O(k n d) time.
+S. L. Hansen and S. Mukherjee, A polynomial algorithm for optimal univariate microaggregation, IEEE Transactions on
+Knowledge and Data Engineering 15 (2003), applied to ordered multivariate records as in J. Domingo-Ferrer, A.
+Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented microaggregation, VLDB Journal 15
+(2006). It is optimal among all partitions into runs of k … 2k−1 consecutive records. O(k n d) time.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["best_of_orders", "group_in_order"]
 
-# Path lengths are counted from zero again after this number of nodes: no digit is lost in a long order.
+# Path lengths restart from zero after this number of nodes, to stay precise in a long order.
 REBASE = 512
 
 
 def best_of_orders(X: Floats, k: int, orders: Iterable[tuple[str, Ints]], state: State) -> tuple[str, Ints]:
-    """Group the records in each of the named orders; return the name and the labels with the least SSE."""
+    """Group the records in each of the named orders; return the name and the labels with the smallest SSE."""
     results = ((name, group_in_order(X, order, k, state)) for name, order in orders)
     return min(results, key=lambda result: sse(X, result[1]))
 
 
 def group_in_order(X: Floats, order: Ints, k: int, state: State) -> Ints:
-    """Group the records, each group a run in the given order, with the least SSE there is."""
+    """Group the records into runs of the given order with the smallest possible SSE."""
     labels: Ints = labels_of_path(_path(X[order], k, state), order)
     return labels
 
@@ -45,7 +45,7 @@ def _path(X: Floats, k: int, state: State) -> Ints:
     previous = np.zeros(n + 1, dtype=np.int64)
     total = np.empty(d)
     for j in range(k, n + 1):
-        # Deviations from the last record of the group: an offset of all records costs no digits.
+        # Deviations from the last record of the group stay precise despite a large offset.
         total[:] = 0.0
         squares, best, predecessor = 0.0, np.inf, 0
         for m in range(2, min(2 * k - 1, j) + 1):

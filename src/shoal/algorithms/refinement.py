@@ -1,13 +1,13 @@
-"""A last pass over a partition: move records between neighbouring groups to lower the loss of what is released.
+"""Refinement: move records between neighbouring groups to reduce the loss of the released values.
 
-Methods lower the SSE, the squared distances to centroids. Of categories no centroid is released but the mode, the
-median or the common ancestor of a group, so that the partition of least SSE is not the one whose release loses least.
-Here a group costs the squared distances of its records to what stands for it. A step takes a random record and the
-group of one of its nearest neighbours; the record moves there, if both sizes stay between k and 2k − 1, or is exchanged
-with a random record of it; a change Δ of the cost is kept with probability min(1, exp(−Δ/t)), t falling to 0
-(simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs of the two groups are summed anew: O(k d) a
-step, O(k²) for each median, and O(n min(k, 256)) memory, however many values a column of categories has. What is
-returned never costs more than what was given.
+Methods minimise the SSE, the squared distances to centroids. Columns of categories release no centroid but the mode,
+the median or the common ancestor of a group, so the partition of least SSE is not the one that loses least when
+released. Here the cost of a group is the sum of the squared distances of its records to its released value. A step
+takes a random record and the group of one of its nearest neighbours. The record moves there, if both sizes stay between
+k and 2k − 1, or is exchanged with a random member. A change Δ of the cost is accepted with probability min(1,
+exp(−Δ/t)) while t falls to 0 (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs of the two groups
+are recomputed: O(k d) per step, O(k²) for each median; memory is O(n min(k, 256)), regardless of the number of
+categories. The result never costs more than the given partition.
 """
 
 from __future__ import annotations
@@ -26,27 +26,26 @@ from shoal.kernels.neighbours import list_size, nearest
 __all__ = ["ANCESTOR", "MEAN", "MEDIAN", "MODE", "Variables", "group_cost", "refine"]
 
 MEAN, MEDIAN, MODE, ANCESTOR = range(4)
-HOT = 0.3  # the first temperature, in mean costs of a record
-COLD = 0.95  # the share of the steps after which no change for the worse is kept
+HOT = 0.3  # the first temperature, in mean costs per record
+COLD = 0.95  # the share of the steps after which no change for the worse is accepted
 
 
 class Variables(NamedTuple):
-    """The released value of a group in each column, and the distances of values from it."""
+    """The released value of a group in each column, and its distances to the values."""
 
     release: Ints  # MEAN, MEDIAN, MODE or ANCESTOR
     values: Floats  # (n, d): coordinates of numbers and ranks, codes of other categories
-    table: Ints  # of a column whose categories have no order: its place in the next two
+    table: Ints  # for each column of unordered categories: its index in the next two
     squares: Floats  # (tables, values, nodes): squared distances
-    ancestors: Ints  # (tables, values, depth): of each value itself, its parent, …, the root; the root to the end
+    ancestors: Ints  # (tables, values, depth): the path from each value to the root, padded with the root
 
 
 def refine(
     X: Floats, labels: Ints, k: int, variables: Variables, *, steps: int, seed: int | None, state: State
 ) -> Ints:
-    """Return the labels after a number of steps for each record.
+    """Run `steps` random steps per record and return the improved labels.
 
-    Neighbours are found among the records X; a release costs what `variables` tell. There are `steps` for each record,
-    which the seed decides.
+    `X` determines the neighbours, `variables` the costs of a release, and `seed` the steps.
     """
     n, sizes = len(X), group_sizes(labels)
     if len(sizes) < 2 or not steps:
@@ -62,7 +61,7 @@ def refine(
 
 @kernel
 def group_cost(variables: Variables, records: Ints, s: int, ordered: Floats, count: Ints) -> float:
-    """Sum the squared distances of s records to what stands for them; `ordered` and `count` (zeros) are scratch."""
+    """Sum the squared distances of s records to their released value; `ordered` and `count` (zeros) are scratch."""
     cost = 0.0
     values = variables.values
     for j in range(values.shape[1]):
@@ -93,7 +92,7 @@ def group_cost(variables: Variables, records: Ints, s: int, ordered: Floats, cou
 
 @kernel
 def _mode(values: Floats, j: int, records: Ints, s: int, count: Ints) -> int:
-    """Return the most frequent code, the lowest of several."""
+    """Return the most frequent code, the lowest in case of a tie."""
     best = int(values[records[0], j])
     for a in range(s):
         code = int(values[records[a], j])
@@ -107,7 +106,7 @@ def _mode(values: Floats, j: int, records: Ints, s: int, count: Ints) -> int:
 
 @kernel
 def _ancestor(variables: Variables, j: int, records: Ints, s: int) -> int:
-    """Return the nearest node above all codes."""
+    """Return the lowest node above all codes."""
     ancestors, level, a = variables.ancestors[variables.table[j]], 0, 1
     first = np.int64(variables.values[records[0], j])
     while a < s:
@@ -123,7 +122,7 @@ def _ancestor(variables: Variables, j: int, records: Ints, s: int) -> int:
 def _anneal(
     variables: Variables, k: int, near: Ints, members: Ints, label: Ints, steps: int, state: State, rng: Word
 ) -> float:
-    """Take the steps, unless asked to stop; change the labels and return the change of the cost."""
+    """Run the steps, unless a stop is requested; change the labels and return the change of the cost."""
     n, largest = len(label), 2 * k - 1
     rows, room = members.shape
     size, place, cost = np.zeros(rows, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(rows)
@@ -147,7 +146,7 @@ def _anneal(
             continue
         moves = size[g] > k and size[h] < largest and uniform(rng) < 0.5
         partner = members[h, below(rng, size[h])]
-        # Make the change, and undo it if it is not kept.
+        # Make the change, and undo it if it is rejected.
         if moves:
             _take(members, size, place, g, i)
             _put(members, size, place, h, i)
@@ -173,7 +172,7 @@ def _anneal(
 
 @kernel
 def _take(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
-    """Take a record out of a group; the last one fills its place."""
+    """Remove a record from a group; the last member fills its place."""
     size[g] -= 1
     last = members[g, size[g]]
     members[g, place[i]] = last
@@ -182,7 +181,7 @@ def _take(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
 
 @kernel
 def _put(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
-    """Put a record at the end of a group."""
+    """Append a record to a group."""
     members[g, size[g]] = i
     place[i] = size[g]
     size[g] += 1
@@ -190,7 +189,7 @@ def _put(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
 
 @kernel
 def _exchange(members: Ints, place: Ints, g: int, h: int, i: int, partner: int) -> None:
-    """Let record i of group g and another of group h change their places."""
-    at, there = place[i], place[partner]
-    members[g, at], members[h, there] = partner, i
-    place[i], place[partner] = there, at
+    """Exchange record i of group g with a record of group h."""
+    record_place, partner_place = place[i], place[partner]
+    members[g, record_place], members[h, partner_place] = partner, i
+    place[i], place[partner] = partner_place, record_place

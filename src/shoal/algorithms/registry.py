@@ -1,10 +1,9 @@
-"""The registry of methods: the one list that the library, the command line, the docs and the tests read.
+"""The registry of methods: the single list that the library, the command line, the docs and the tests read.
 
-A method is a function ``f(X, k, *, state, **options)`` in a file of its own: records in, labels out. It gets a
-C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
-returns early when asked to (`shoal.core.progress`). Modules are imported on first use, so that looking at the list
-costs nothing. A user's own function is a method too, though it is on no list: `find` makes an entry of it
-(`shoal.algorithms.user_function`).
+A method is a function ``f(X, k, *, state, **options)`` in its own file: records in, labels out. It receives a
+C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and returns early
+on request (`shoal.core.progress`). Modules are imported on first use, so that reading the list is cheap. A user's
+function is a method without a place in the list: `find` makes an entry for it (`shoal.algorithms.user_function`).
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ __all__ = [
     "options_for",
 ]
 
-REQUIRED = Parameter.empty  # the default of an option that must be given
+REQUIRED = Parameter.empty  # the default of a required option
 
-SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
-AUTO = "auto"  # the method if none is named; for one column the optimum
-EFFORTS = {"fast": 5, "good": 20, "best": 100}  # how long is searched: steps a record
+SEARCH_SECONDS = 60.0  # the default time limit of an anytime method
+AUTO = "auto"  # the default method; the optimum for one column
+EFFORTS = {"fast": 5, "good": 20, "best": 100}  # annealing steps per record
 
 
 class Growth(IntEnum):
-    """The power of n in the time of a method, in the worst case; a logarithm counts as nothing."""
+    """The worst-case power of n in the run time of a method, ignoring logarithms."""
 
     LINEAR = 1
     QUADRATIC = 2
@@ -60,7 +59,7 @@ class Growth(IntEnum):
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of a method: what it may be and what it means."""
+    """A keyword of a method: its type, its limits and its meaning."""
 
     name: str
     type: type
@@ -68,7 +67,7 @@ class Option:
     help: str
     choices: tuple[object, ...] = ()
     minimum: float | None = None
-    also: str = ""  # what it may be besides, in words: an object, which the method itself checks
+    also: str = ""  # an alternative to `type`, in words: an object that the method itself checks
 
     @property
     def scalar(self) -> bool:
@@ -76,7 +75,7 @@ class Option:
         return self.type in (int, float, bool, str)
 
     def read(self, value: object, method: str) -> Any:
-        """Return the value as the method wants it, or refuse it by name.
+        """Check a value, convert it to the option's type and return it.
 
         Examples
         --------
@@ -115,14 +114,14 @@ class Option:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a method."""
+    """The result of a method."""
 
-    labels: Ints  # the group of each record; ``(n, d)`` for a method that groups every column on its own
-    bound: float | None = None  # a proven lower bound on the SSE of any partition of the given records, or None
+    labels: Ints  # the group of each record; ``(n, d)`` for a method that groups columns separately
+    bound: float | None = None  # a proven lower bound on the SSE of any partition of these records
     status: Literal["optimal", "bounded", "heuristic"] = "heuristic"
-    # Choices the method made that a reader of the summary wants to know.
+    # Choices of the method for the summary.
     facts: Mapping[str, object] = field(default_factory=dict)
-    certificate: Any = None  # what an independent check of the bound needs, or None
+    certificate: Any = None  # the input of an independent check of the bound
 
 
 @dataclass(frozen=True)
@@ -130,40 +129,40 @@ class SharedWork:
     """Work on the records that does not depend on k, so that several runs can share it."""
 
     option: str  # the option that takes the result
-    function: str  # what does the work, given the records: ``"module:function"`` as in `Method`
+    function: str  # computes the result from the records: ``"module:function"`` as in `Method`
 
     def load(self) -> Callable[..., Any]:
-        """Import the function that does the work."""
+        """Import the function that computes the shared result."""
         return _load(self.function)
 
 
 @dataclass(frozen=True)
 class Method:
-    """An entry of the registry."""
+    """A method of the registry."""
 
-    name: str  # what users type
-    # One line each: what it does, where it comes from, what it costs in n, d and k.
+    name: str  # as users type it
+    # One line each: action, origin, cost in n, d and k.
     summary: str
     paper: str
     cost: str
-    # ``"module:function"`` below `shoal.algorithms` (or a full dotted path), or a user's function itself.
+    # ``"module:function"`` below `shoal.algorithms` (or a full dotted path), or a user's function.
     function: str | Callable[..., Any]
-    # ``"fixed"`` when groups have k records but for a remainder, else ``"variable"``.
+    # ``"fixed"`` if groups have k records, apart from a remainder, else ``"variable"``.
     sizes: Literal["fixed", "variable"] = "variable"
-    univariate: bool = False  # whether it groups one column only
-    below_2k: bool = True  # whether every group has fewer than 2k records
-    options: tuple[Option, ...] = ()  # its keywords
-    random: bool = False  # whether it takes a ``seed``
-    whole_records: bool = True  # whether its groups are of whole records; if not, masking is not k-anonymous
-    # Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
+    univariate: bool = False  # true if it groups one column only
+    below_2k: bool = True  # true if every group has fewer than 2k records
+    options: tuple[Option, ...] = ()  # keywords of the function
+    random: bool = False  # true if it accepts a ``seed``
+    whole_records: bool = True  # false if it groups columns separately, which is not k-anonymous
+    # True if it publishes progress and has a result at any time: Ctrl-C ends it with the best so far.
     anytime: bool = False
-    growth: Growth = Growth.QUADRATIC  # how its time grows with n
-    # The options that say how many seconds a run may take, and how many steps. A method with
-    # a time option looks at the clock, and its result depends on the machine, unless it is given steps.
+    growth: Growth = Growth.QUADRATIC  # growth of the run time with n
+    # The options that limit a run in seconds and in steps. A method with a time option checks the clock, and its result
+    # depends on the machine, unless it has a limit on steps.
     time_option: str | None = None
     steps_option: str | None = None
     shared: SharedWork | None = None  # the work that runs with other k can share
-    confidential: bool = False  # whether it groups by confidential columns too: only a masking has them
+    confidential: bool = False  # true if it also groups by sensitive columns, which only `mask` provides
 
     @property
     def by_user(self) -> bool:
@@ -171,15 +170,15 @@ class Method:
         return callable(self.function)
 
     def takes(self, option: str) -> bool:
-        """Return whether the method has an option of that name."""
+        """Return whether the method has an option of this name."""
         return any(candidate.name == option for candidate in self.options)
 
     def load(self) -> Callable[..., Any]:
-        """Import the function that does the work."""
+        """Import the method's function."""
         return self.function if callable(self.function) else _load(self.function)
 
     def seconds(self, options: Mapping[str, Any]) -> float | None:
-        """Return the seconds that a run may take, or None if they are not limited or not this method's to keep."""
+        """Return the time limit of a run in seconds, or None if the method does not enforce one."""
         if self.time_option is None:
             return None
         limit: float | None = options.get(self.time_option)
@@ -188,11 +187,11 @@ class Method:
         return limit
 
     def steps(self, options: Mapping[str, Any]) -> int | None:
-        """Return the steps that a run may take, or None if they are not limited."""
+        """Return the limit on the steps of a run, or None."""
         return None if self.steps_option is None else options.get(self.steps_option)
 
     def repeatable(self, options: Mapping[str, Any]) -> bool:
-        """Return whether shoal can repeat a run with these options (and the same seed) to the byte on any machine.
+        """Return whether a run with these options (and the same seed) is reproducible to the byte on any machine.
 
         Examples
         --------
@@ -203,7 +202,7 @@ class Method:
         return not self.by_user and (self.time_option is None or self.steps(options) is not None)
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
-        """Check the given options and add the defaults of the others."""
+        """Check the given options and add defaults for the rest."""
         available = {option.name: option for option in self.options}
         for name in options:
             if name not in available:
@@ -223,7 +222,7 @@ class Method:
         """Group the records; ``options`` must have been read by `read_options`."""
         if self.confidential:
             raise InputError(
-                f"Method {self.name!r} also groups by a confidential column, which only shoal.mask knows. Use "
+                f"Method {self.name!r} also groups by a sensitive column, which only shoal.mask provides. Use "
                 "shoal.mask, or another method."
             )
         keywords = dict(options or {})
@@ -251,13 +250,13 @@ _MST = Method(
     function="mst:mst",
     below_2k=False,
     options=(
-        Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
-        Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
+        Option("tree", object, None, "the shoal.spanning_tree of the records, to reuse it for several k"),
+        Option("spanning", str, "auto", "algorithm for the tree", choices=("auto", "boruvka", "prim")),
         Option(
             "metric",
             str,
             "euclidean",
-            "how far records are apart, for the tree; or a function of two records",
+            "distance between records in the tree; or a function of two records",
             choices=("euclidean", "manhattan"),
             also="a function of two records",
         ),
@@ -270,19 +269,19 @@ _ENTRIES = (
         name=AUTO,
         summary="the default: the optimum for one column; MDAV improved by annealing for several",
         paper="shoal",
-        cost="O(d n²/k), as mdav, and O(d n min(k, 10)²) for each step a record",
+        cost="O(d n²/k), as mdav, and O(d n min(k, 10)²) for each step per record",
         function="auto:auto",
         options=(
             Option(
                 "effort",
                 str,
                 None,
-                "how long is searched: 5, 20 or 100 annealing steps a record, and set partitioning with best; good if "
-                "not given",
+                "search effort: 5, 20 or 100 annealing steps per record, plus set partitioning with best "
+                "(default: good)",
                 choices=tuple(EFFORTS),
             ),
-            Option("bound", bool, False, "prove how far from the optimum the result can be"),
-            Option("threads", int, None, "threads for tables beyond 10000 records; all cores if not given", minimum=1),
+            Option("bound", bool, False, "prove a lower bound on the loss"),
+            Option("threads", int, None, "threads for tables beyond 10000 records (default: all cores)", minimum=1),
         ),
         random=True,
     ),
@@ -307,12 +306,12 @@ _ENTRIES = (
     ),
     Method(
         name="individual-ranking",
-        summary="each column on its own; NOT k-anonymous for whole records",
+        summary="each column separately; NOT k-anonymous for whole records",
         paper="Defays and Nanopoulos 1993",
         cost="O(d n log n)",
         growth=Growth.LINEAR,
         function="individual_ranking:individual_ranking",
-        options=(Option("ranking", str, "univariate", "how a column is grouped", choices=("univariate", "fixed")),),
+        options=(Option("ranking", str, "univariate", "method for each column", choices=("univariate", "fixed")),),
         whole_records=False,
     ),
     Method(
@@ -327,7 +326,7 @@ _ENTRIES = (
                 "threads",
                 int,
                 None,
-                "threads for 50,000 records of 6 columns and more; all cores if not given",
+                "threads for at least 50,000 records and 6 columns (default: all cores)",
                 minimum=1,
             ),
         ),
@@ -339,7 +338,7 @@ _ENTRIES = (
         cost="O(d n²/k) for each γ",
         function="v_mdav:v_mdav",
         below_2k=False,
-        options=(Option("gamma", float, None, "gain factor γ; the best of a small grid if not given", minimum=0.0),),
+        options=(Option("gamma", float, None, "gain factor γ (default: the best of a small grid)", minimum=0.0),),
     ),
     Method(
         name="diameter",
@@ -359,7 +358,7 @@ _ENTRIES = (
     ),
     Method(
         name="k-ward",
-        summary="Ward's clustering, which never joins two groups of k or more",
+        summary="Ward's clustering that never joins two groups of k or more",
         paper="Domingo-Ferrer and Mateo-Sanz 2002",
         cost="O(d n²) typically",
         function="k_ward:k_ward",
@@ -371,7 +370,7 @@ _ENTRIES = (
         name="projection",
         summary="order along an axis, then the optimum for that order",
         paper="Hansen and Mukherjee 2003",
-        cost="O(n log n + k n d) an axis",
+        cost="O(n log n + k n d) per axis",
         growth=Growth.LINEAR,
         function="projection:projection",
         options=(
@@ -379,7 +378,7 @@ _ENTRIES = (
                 "order",
                 str,
                 "best",
-                "the axis: first principal component, sum of z-scores, a column, or the best of all",
+                "the axis: first principal component, sum of z-scores, a column, or the best of these",
                 choices=("best", "component", "scores", "column"),
             ),
             Option("column", int, 0, "the column of order='column', counted from 0", minimum=0),
@@ -396,7 +395,7 @@ _ENTRIES = (
                 "order",
                 str,
                 "tour",
-                "the path: a travelling salesman's, nearest point next, maximum distance, or the best of them",
+                "the path: a travelling salesman's, nearest point next, maximum distance, or the best of these",
                 choices=("tour", "nearest", "maximum", "best"),
             ),
         ),
@@ -413,9 +412,9 @@ _ENTRIES = (
                 "start",
                 str,
                 "best",
-                "the method to start from, or labels; best: the better of mdav and v-mdav",
+                "the initial method, or labels; best: the better of mdav and v-mdav",
                 choices=("best", "mdav", "v-mdav", "diameter", "centroid"),
-                also="labels, one for each record",
+                also="one label per record",
             ),
             Option(
                 "variant",
@@ -430,7 +429,7 @@ _ENTRIES = (
         name="decomposition",
         summary="two-swap, then column generation in subsets, then two-swap",
         paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
-        cost="O(d n²), and up to subset_limit for each subset, time_limit in all",
+        cost="O(d n²), and up to subset_limit for each subset, time_limit in total",
         function="shoal.algorithms.optimize.decomposition:decomposition",
         below_2k=False,
         options=(
@@ -438,27 +437,27 @@ _ENTRIES = (
                 "subsets",
                 int,
                 10,
-                "most subsets, raised to n/2500 above 5000 records; fewer lose less and take longer",
+                "maximum number of subsets, at least n/2500 above 5000 records; fewer lose less and take longer",
                 minimum=1,
             ),
-            Option("first_swap", bool, True, "improve the start by swaps before it is divided (Step 3)"),
-            Option("subset_limit", float, 60.0, "seconds for each subset", minimum=0.0),
-            Option("time_limit", float, None, "seconds for the whole run; not limited if not given", minimum=0.0),
+            Option("first_swap", bool, True, "improve the initial groups by swaps before dividing them (Step 3)"),
+            Option("subset_limit", float, 60.0, "seconds per subset", minimum=0.0),
+            Option("time_limit", float, None, "seconds for the whole run (default: no limit)", minimum=0.0),
         ),
         time_option="time_limit",
     ),
     Method(
         name="search",
-        summary="the least loss there is within a time limit; with a proven bound on request",
+        summary="the least loss found within a time limit; with a proven bound on request",
         paper="shoal",
-        cost="O(n (d + k)) memory, O(n²) with bound up to 2000 records; the time that is given",
+        cost="O(n (d + k)) memory, O(n²) with bound up to 2000 records; time up to the limit",
         function="shoal.algorithms.optimize.search:search",
         options=(
-            Option("time_limit", float, None, "seconds to search; 60 if no steps are given either", minimum=0.0),
-            Option("steps", int, None, "steps to search: with a seed, always the same result", minimum=0),
-            Option("start", object, None, "the group of each record to start from; MDAV's groups if not given"),
-            Option("bound", bool, False, "prove how far from the optimum the result can be"),
-            Option("threads", int, None, "threads for tables beyond 5000 records; all cores if not given", minimum=1),
+            Option("time_limit", float, None, "seconds to search (default: 60 unless steps are set)", minimum=0.0),
+            Option("steps", int, None, "steps to search; reproducible with a seed", minimum=0),
+            Option("start", object, None, "initial group of each record (default: MDAV's groups)"),
+            Option("bound", bool, False, "prove a lower bound on the loss"),
+            Option("threads", int, None, "threads for tables beyond 5000 records (default: all cores)", minimum=1),
         ),
         random=True,
         anytime=True,
@@ -468,13 +467,13 @@ _ENTRIES = (
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
-# Methods of t-closeness: they group by confidential columns too.
+# Methods of t-closeness, which also group by sensitive columns.
 CONFIDENTIAL_METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method(
             name="closeness-first",
-            summary="t-closeness: MDAV's groups take a record of every stretch of the confidential column",
+            summary="t-closeness: MDAV's groups take a record from every stretch of the sensitive column",
             paper="Soria-Comas, Domingo-Ferrer, Sánchez and Martínez 2015",
             cost="O(d n²/k′)",
             function="shoal.promises.closeness_first:closeness_first",
@@ -495,7 +494,7 @@ ALL_METHODS = METHODS | CONFIDENTIAL_METHODS
 
 
 def find(method: str | Callable[..., Any] | Method) -> Method:
-    """Return the method of that name, or that a user's function is; or say which ones there are.
+    """Return the method of this name, or an entry for a user's function; refuse unknown names.
 
     Examples
     --------
@@ -517,7 +516,7 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
 
 
 def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
-    """Return the method that masks so many columns: if none was named, for one the optimum.
+    """Return the method for this number of columns: the optimum if there is one column and no method was named.
 
     Examples
     --------
@@ -530,7 +529,7 @@ def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
 def options_for(
     entry: Method, method: str | Callable[..., Any] | Method, options: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return the options of the method that was chosen: where `AUTO` takes the optimum, there is nothing to decide.
+    """Return the options of the chosen method: where `AUTO` uses the optimum, its options have no effect.
 
     Examples
     --------
@@ -541,14 +540,14 @@ def options_for(
         return options
     if find(AUTO).read_options(options).get("bound"):
         raise InputError(
-            f"{option('bound')} of method 'auto' requires several columns: the groups of one column are the optimum. "
-            "Leave it out."
+            f"{option('bound')} of method 'auto' requires several columns: the groups of one column are always "
+            "optimal. Omit it."
         )
     return {}
 
 
 def methods() -> Listing:
-    """Return the registry, one row per method, as a table that prints itself.
+    """Return the registry as a table that prints itself, one row per method.
 
     Examples
     --------
@@ -565,7 +564,7 @@ class Listing(tuple[Method, ...]):
 
     @property
     def names(self) -> list[str]:
-        """The names, as `mask` and `partition` take them."""
+        """The names that `mask` and `partition` accept."""
         return [method.name for method in self]
 
     def __repr__(self) -> str:

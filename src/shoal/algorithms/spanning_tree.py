@@ -1,10 +1,10 @@
-"""The exact minimum spanning tree of records: kd-tree Borůvka or Prim, whichever suits the data.
+"""The exact minimum spanning tree of records: by Borůvka on a kd-tree or by Prim, depending on the data.
 
-The first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation,
-IEEE Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of edges of
-length 0 and count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d)
-memory. The paper's method suits any measure of how far records are apart: Manhattan distances take Prim's method,
-O(d n²), a user's own function n²/2 calls of it.
+The first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE
+Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of edges of length 0 and
+count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d) memory. The paper's
+method works with any distance: Manhattan distances use Prim's algorithm, O(d n²); a user's function is called n²/2
+times.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_
 Algorithm = Literal["auto", "boruvka", "prim"]
 Metric = Literal["euclidean", "manhattan"] | Callable[[Floats, Floats], float]
 METRICS = ("euclidean", "manhattan")
-METRIC_LARGEST = 5000  # records that a user's function may be called for: 12 million calls
-# Up to SMALL · GROWTH^d records comparing all pairs beats the search (measured: n ≈ 1,200 for d = 2, 12,000 for 10).
+METRIC_LARGEST = 5000  # limit for a user's function: 12 million calls
+# Up to SMALL · GROWTH^d records, comparing all pairs is faster (measured: n ≈ 1,200 for d = 2, 12,000 for 10).
 SMALL, GROWTH = 700, 1.33
 
 
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
-    """A minimum spanning tree, its edges from the longest to the shortest, equal ones by record number.
+    """A minimum spanning tree; its edges are sorted from longest to shortest, equal ones by record number.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SpanningTree:
     lengths
         The length of each edge.
     metric
-        How lengths are measured: ``"euclidean"``, ``"manhattan"``, or a function of two records.
+        The distance: ``"euclidean"``, ``"manhattan"``, or a function of two records.
     """
 
     ends: Ints
@@ -58,7 +58,7 @@ class SpanningTree:
 
     @property
     def records(self) -> int:
-        """The number of records that the tree spans."""
+        """The number of records in the tree."""
         return len(self.lengths) + 1
 
     @property
@@ -73,9 +73,9 @@ class SpanningTree:
 def spanning_tree(
     X: ArrayLike, algorithm: Algorithm = "auto", threads: int | None = None, metric: Metric = "euclidean"
 ) -> SpanningTree:
-    """Find the minimum spanning tree of records.
+    """Compute the minimum spanning tree of records.
 
-    Ties are broken by record number: the tree depends neither on the algorithm nor on the number of threads.
+    Record numbers break ties: the tree depends neither on the algorithm nor on the number of threads.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def spanning_tree(
     algorithm
         ``"boruvka"`` searches a kd-tree, ``"prim"`` compares all pairs, ``"auto"`` chooses by n and d.
     threads
-        How many threads to use; all cores if not given.
+        The number of threads; by default all cores.
     metric
-        How far records are apart: ``"euclidean"``, ``"manhattan"``, or a function of two records (arrays of d numbers)
-        that returns a distance, for up to 5000 records. Only Euclidean distances have a kd-tree.
+        The distance: ``"euclidean"``, ``"manhattan"``, or a function of two records (arrays of d numbers) that returns
+        a distance, for up to 5000 records. Only Euclidean distances use a kd-tree.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def spanning_tree(
     >>> spanning_tree([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], metric="manhattan").lengths.tolist()
     [6.0, 1.0]
 
-    The tree of a data set serves any k:
+    One tree serves every k:
 
     >>> import shoal
     >>> values = [[1.0], [9.0], [1.2], [9.3], [1.5]]
@@ -118,7 +118,7 @@ def spanning_tree(
 def find_tree(
     X: Floats, algorithm: Algorithm, threads: int | None, state: State, metric: Metric = "euclidean"
 ) -> SpanningTree:
-    """Do what `spanning_tree` does, for an array that has been validated."""
+    """Compute the tree as `spanning_tree` does, for a validated array."""
     n, exponent = len(X), 0
     if metric != "euclidean" and algorithm == "boruvka":
         raise InputError("Borůvka's algorithm requires Euclidean distances. Use 'prim' or 'auto' for another metric.")
@@ -138,7 +138,7 @@ def find_tree(
     else:
         a, b, lengths = boruvka(D, threads or os.cpu_count() or 1, state)
     if state[STOP]:
-        # The edges found are no tree yet: return a plain chain, which is one.
+        # A stopped search has no tree yet: return a plain chain.
         a, b, lengths = np.arange(len(D) - 1), np.arange(1, len(D)), _chain_lengths(D, metric)
     elif metric == "euclidean":
         lengths = np.sqrt(lengths)
@@ -155,7 +155,7 @@ def find_tree(
 
 
 def _chain_lengths(D: Floats, metric: Metric) -> Floats:
-    """Return how far every record is from the one before."""
+    """Return the distance of every record from the previous one."""
     if callable(metric):
         return np.array([metric(a, b) for a, b in pairwise(D)], dtype=np.float64)
     steps = np.diff(D, axis=0)
@@ -164,14 +164,14 @@ def _chain_lengths(D: Floats, metric: Metric) -> Floats:
 
 
 def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], state: State) -> tuple[Ints, Ints, Floats]:
-    """Do what `prim` does, by a user's function; edges are compared in the same way."""
+    """Compute the tree as `prim` does, with a user's function; ties are broken in the same way."""
     n = len(X)
     if n > METRIC_LARGEST:
         raise InputError(
-            f"{option('metric')} may be a function for up to {METRIC_LARGEST} different records, got {n}: it is called "
+            f"{option('metric')} may be a function for up to {METRIC_LARGEST} distinct records, got {n}: it is called "
             "for every pair. Use 'euclidean' or 'manhattan', or mask the table in blocks."
         )
-    best = {i: (np.inf, 0, i) for i in range(1, n)}  # of each record outside: the length and the ends of its edge
+    best = {i: (np.inf, 0, i) for i in range(1, n)}  # per record outside the tree: its edge's length and ends
     newest, edges = 0, []
     while best and not state[STOP]:
         for i, edge in best.items():
@@ -194,10 +194,10 @@ def _measure(metric: Callable[[Floats, Floats], float], a: Floats, b: Floats) ->
 
 
 def check_tree(tree: Any, X: Floats) -> None:
-    """Refuse what is no spanning tree of the records: its ends, its lengths, their order. Not whether it is minimal."""
+    """Refuse a tree whose ends, lengths or order do not fit the records; minimality is not checked."""
     n = len(X)
     requirement = f"{option('tree')} must be the shoal.spanning_tree of these {n} records"
-    remedy = "Leave it out to have it built."
+    remedy = "Omit it to build a new tree."
     if not isinstance(tree, SpanningTree) or tree.records != n or tree.ends.shape != (n - 1, 2):
         raise InputError(f"{requirement}, got {tree!r}. {remedy}")
     low, high = tree.ends.T
@@ -206,20 +206,20 @@ def check_tree(tree: Any, X: Floats) -> None:
     longer = tree.lengths[:-1] > tree.lengths[1:]
     in_turn = (low[:-1] < low[1:]) | ((low[:-1] == low[1:]) & (high[:-1] < high[1:]))
     if not (longer | ((tree.lengths[:-1] == tree.lengths[1:]) & in_turn)).all():
-        raise InputError(f"{requirement}, its edges from the longest to the shortest, got them out of order. {remedy}")
+        raise InputError(f"{requirement} with edges from longest to shortest, got a different order. {remedy}")
     lengths = _lengths(X, tree)
-    # Records may have been scaled since, which changes no group.
+    # The records may have been rescaled since, which changes no group.
     if n > 1 and not np.allclose(_relative(lengths), _relative(tree.lengths), rtol=1e-6, atol=1e-12):
         edge = int(np.argmax(np.abs(_relative(lengths) - _relative(tree.lengths))))
         a, b = tree.ends[edge]
         raise InputError(
-            f"{requirement}, got one in which records {a} and {b} are {tree.lengths[edge]:.6g} apart; they are "
+            f"{requirement}, got {tree.lengths[edge]:.6g} as the distance between records {a} and {b}; it is "
             f"{lengths[edge]:.6g}. shoal.mask standardises records first. {remedy}"
         )
 
 
 def _lengths(X: Floats, tree: SpanningTree) -> Floats:
-    """Return the lengths of a tree's edges, measured again."""
+    """Measure the lengths of a tree's edges again."""
     if callable(tree.metric):
         return np.array([_measure(tree.metric, X[a], X[b]) for a, b in tree.ends], dtype=np.float64)
     scaled, exponent = _in_range(X)
@@ -246,7 +246,7 @@ def _connected(ends: Ints) -> bool:
 
 
 def _in_range(X: Floats) -> tuple[Floats, int]:
-    """Scale by 2^−exponent where squares of differences would overflow or vanish; return the exponent too."""
+    """Scale by 2^−exponent where squares of differences would overflow or underflow; return the exponent too."""
     deviations = X / 2 - X[0] / 2
     span = float(np.abs(deviations).max())
     if span == 0 or 1e-100 < span < 1e100:
@@ -256,7 +256,7 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
 
 
 def distinct(X: Floats) -> tuple[Ints, Ints]:
-    """Return the records that no earlier one equals, and for every record the first one that equals it."""
+    """Return the first record of each set of equal ones, and for every record the first one equal to it."""
     number = number_words(words_of(X))
     unique = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
     return unique, unique[number]

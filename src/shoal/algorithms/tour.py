@@ -1,10 +1,10 @@
 """A short path through all records: a travelling salesman's tour, improved by 2-opt and Or-opt, then opened.
 
-J. L. Bentley, Fast algorithms for geometric traveling salesman problems, ORSA Journal on Computing 4 (1992). The
-tour starts as a walk around the minimum spanning tree. For each record, and each of its nearest neighbours, a part of
-the tour is reversed (2-opt), or one to three records are moved there (Or-opt), if that shortens the tour. Neighbour
-lists keep these attempts cheap, and a queue leaves out records that cannot gain. The longest edge is removed in the
-end. Typically O(n log n) attempts, each move up to O(n) places; O(n d) memory.
+J. L. Bentley, Fast algorithms for geometric traveling salesman problems, ORSA Journal on Computing 4 (1992). The tour
+starts as a walk around the minimum spanning tree. For each record and each of its nearest neighbours, a part of the
+tour is reversed (2-opt), or one to three records are moved there (Or-opt), if that shortens the tour. Neighbour lists
+keep these attempts cheap, and a queue skips records that cannot improve. Finally the longest edge is removed. Typically
+O(n log n) attempts, each move up to O(n) places; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from shoal.kernels.kdtree import KdTree, build, neighbours
 
 __all__ = ["tour"]
 
-# Neighbours that are tried for each record, and records that Or-opt moves at once.
+# Neighbours tried per record, and the most records that Or-opt moves at once.
 NEIGHBOURS, SEGMENT = 8, 3
-# A move must gain this share of the edges that it removes, or rounding could let moves go round in circles.
+# A move must gain this share of the edges that it removes; otherwise rounding could make moves cycle.
 GAIN = 1e-9
-# Most moves for each record; one or two are common.
+# Maximum number of moves per record; one or two are common.
 MOVES = 1000
 
 
 def tour(X: Floats, state: State) -> Ints:
-    """Return the records in the order of a short path; equal records follow each other."""
+    """Return the records in the order of a short path, equal records next to each other."""
     unique, first = distinct(X)
     order = unique[_short_path(X[unique], state)] if len(unique) > 3 else unique
     rank = np.empty(len(X), dtype=np.int64)
@@ -93,7 +93,7 @@ def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
 
 @kernel
 def _opened(tree: KdTree, at: Ints) -> Ints:
-    """Return the path that is left of a closed tour without its longest edge."""
+    """Remove the longest edge of a closed tour and return the path."""
     n = len(at)
     longest, cut = -1.0, 0
     for i in range(n):
@@ -108,7 +108,7 @@ def _opened(tree: KdTree, at: Ints) -> Ints:
 
 @kernel
 def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
-    """Make the first 2-opt move found that links a to a neighbour; return how many places it touched, 0 or 4."""
+    """Make the first improving 2-opt move that links a to a neighbour; return the number of touched places (0, 4)."""
     n = len(at)
     for direction in (1, -1):
         b = at[(step[a] + direction) % n]
@@ -131,7 +131,7 @@ def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: in
 
 @kernel
 def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
-    """Reverse the steps first … last of the closed tour, or all the others, which makes the same tour."""
+    """Reverse the steps first … last of the closed tour, or all the others, which gives the same tour."""
     n = len(at)
     inside = (last - first) % n + 1
     if 2 * inside > n:
@@ -146,13 +146,13 @@ def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
 
 @kernel
 def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
-    """Make the first Or-opt move found that links a to a neighbour; return how many places it touched, 0 or 6."""
+    """Make the first improving Or-opt move that links a to a neighbour; return the number of touched places (0, 6)."""
     n = len(at)
     for direction in (1, -1):
         p = at[(step[a] - direction) % n]
         before = _distance(tree, p, a)
         for size in range(1, min(SEGMENT, n - 3) + 1):
-            # The segment runs from a on to e; p and q are left behind.
+            # The segment runs from a to e; its neighbours p and q are joined.
             e = at[(step[a] + direction * (size - 1)) % n]
             q = at[(step[a] + direction * size) % n]
             removed = before + _distance(tree, e, q)
@@ -178,7 +178,7 @@ def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, 
 
 @kernel
 def _move(at: Ints, step: Ints, start: int, size: int, after: int, flip: bool) -> None:
-    """Move the steps start … start+size−1 behind a place of the tour, perhaps reversed."""
+    """Move the steps start … start+size−1 behind a place of the tour, reversed if `flip`."""
     n = len(at)
     segment = np.empty(size, dtype=np.int64)
     for t in range(size):

@@ -1,4 +1,4 @@
-"""Two-swap: exchange records between groups while that lowers the SSE. Sizes stay as they are.
+"""Two-swap: exchange records between groups while that reduces the SSE. Group sizes do not change.
 
 J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomposition heuristic for the
 microaggregation problem, PSD 2022, Section 3. Let e_ig be the squared distance of record i to the centroid of
@@ -6,13 +6,15 @@ group g, c_g its size and D_ij the squared distance of two records. Swapping i o
 
     e_ja − e_ia + e_ib − e_jb − D_ij (1/c_a + 1/c_b),
 
-for Σ_{j∈g} D_ij = c_g e_ig + SSE_g, put into the change written with pair sums (`optimize.patch`).
+which follows from Σ_{j∈g} D_ij = c_g e_ig + SSE_g and the change in terms of pair sums (`optimize.patch`).
 
-* ``steepest`` is the paper's: the best of all swaps, again and again. The best partner of every record is kept,
-  and only those that a swap can have changed are searched again: O(d n²) once, then O(d n k) and the few records
-  whose partner is gone for each swap. O(n d) memory.
-* ``fast`` looks at the groups of the nearest neighbours only and swaps each record in turn with its best
-  partner there: O(d n k) for each sweep besides the neighbour lists, O(n min(k, 256)) memory.
+* ``steepest`` is the paper's variant: the best of all swaps, repeatedly. The best partner of every record is stored,
+and
+  only those that a swap may have changed are searched again: O(d n²) once, then per swap O(d n k) and the few records
+  whose partner is gone. O(n d) memory.
+* ``fast`` considers only the groups of the nearest neighbours and swaps each record in turn with its best partner
+there:
+  O(d n k) per sweep plus the neighbour lists, O(n min(k, 256)) memory.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ from shoal.kernels.neighbours import list_size, nearest
 
 __all__ = ["improve", "start_labels", "two_swap"]
 
-# Gains below this share of the largest gain possible with the values of the two groups are rounding: taking them could
-# go round in circles.
+# Gains below this share of the largest gain possible with the values of the two groups are rounding errors: such swaps
+# could cycle.
 _NOISE = 1e-14
-# Most swaps, or attempts, for each record, so that it ends whatever the arithmetic does; a few are common.
+# Maximum number of swaps, or attempts, per record, to guarantee an end; a few are common.
 _MOST = 1000
 
 
 def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Outcome:
-    """Group the records by another method, or as given, then improve that by swaps."""
+    """Group the records by another method, or use given labels, and improve the groups by swaps."""
     if isinstance(start, str):
         labels, name = start_labels(X, k, start, state)
     else:
@@ -49,13 +51,13 @@ def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Ou
 
 
 def start_labels(X: Floats, k: int, start: str, state: State) -> tuple[Ints, str]:
-    """Return the partition to start from and its method; ``"best"`` is the better of MDAV and V-MDAV (Step 2)."""
+    """Return the initial partition and the name of its method; ``"best"`` is the better of MDAV and V-MDAV (Step 2)."""
     names = ("mdav", "v-mdav") if start == "best" else (start,)
     candidates = []
     for name in names:
         method = find(name)
         labels = method.run(X, k, method.read_options({}), state=state).labels
-        # Groups stay in the order in which they were made: the decomposition divides them by it.
+        # The decomposition divides groups in the order of their formation, so keep that order.
         candidates.append((sse(X, canonical_labels(labels)), name, labels))
     _, name, labels = min(candidates, key=lambda candidate: candidate[0])
     return labels, name
@@ -64,7 +66,7 @@ def start_labels(X: Floats, k: int, start: str, state: State) -> tuple[Ints, str
 def improve(X: Floats, labels: Ints, *, variant: str = "steepest", state: State) -> Ints:
     """Improve any partition by swaps.
 
-    `variant` is ``"steepest"`` or ``"fast"``. Asked to stop, the partition reached is returned.
+    `variant` is ``"steepest"`` or ``"fast"``. If a stop is requested, the current partition is returned.
     """
     swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
     lists = lists_of(X, labels)
@@ -88,11 +90,11 @@ class _MemberLists(NamedTuple):
     reach: Floats  # (groups, d): the largest absolute value in each group
     first: Ints  # the members of group g are member[first[g]:first[g + 1]]
     member: Ints
-    place: Ints  # where each record is among the members
+    place: Ints  # the place of each record in `member`
 
 
 def lists_of(X: Floats, labels: Ints) -> _MemberLists:
-    """Return the members of each group and how large their values are; most evaluations of a swap need neither."""
+    """Return the members of each group and their largest values; most evaluations of a swap need neither."""
     size = group_sizes(labels)
     reach = np.zeros((len(size), X.shape[1]))
     np.maximum.at(reach, labels, np.abs(X))
@@ -105,7 +107,7 @@ def lists_of(X: Floats, labels: Ints) -> _MemberLists:
 
 @kernel
 def _change(swaps: _Swaps, i: int, j: int) -> float:
-    """Return the change of the SSE when i and j change groups; 0 within a group."""
+    """Return the change of the SSE when i and j exchange groups; 0 within a group."""
     a, b = swaps.label[i], swaps.label[j]
     if a == b:
         return 0.0
@@ -113,7 +115,7 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
     p, q = swaps.centre[a], swaps.centre[b]
     total, distance = 0.0, 0.0
     for t in range(len(x)):
-        # (y−p)² − (x−p)² + (x−q)² − (y−q)² = 2 (x−y)(p−q), without the cancellation.
+        # (y−p)² − (x−p)² + (x−q)² − (y−q)² = 2 (x−y)(p−q), without cancellation.
         delta = x[t] - y[t]
         total += delta * (p[t] - q[t])
         distance += delta * delta
@@ -123,7 +125,7 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
 
 @kernel
 def _rounding(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> float:
-    """Return how far off the change of a swap may be: a centroid is as exact as the values of its group are great."""
+    """Return the possible rounding error of a swap's change, relative to the size of the groups' values."""
     a, b = swaps.label[i], swaps.label[j]
     total = 0.0
     for t in range(swaps.X.shape[1]):
@@ -135,16 +137,16 @@ def _rounding(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> float:
 def _apply(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> None:
     a, b = swaps.label[i], swaps.label[j]
     swaps.label[i], swaps.label[j] = b, a
-    at, there = lists.place[i], lists.place[j]
-    lists.member[at], lists.member[there] = j, i
-    lists.place[i], lists.place[j] = there, at
+    place_i, place_j = lists.place[i], lists.place[j]
+    lists.member[place_i], lists.member[place_j] = j, i
+    lists.place[i], lists.place[j] = place_j, place_i
     _recentre(swaps, lists, a)
     _recentre(swaps, lists, b)
 
 
 @kernel
 def _recentre(swaps: _Swaps, lists: _MemberLists, g: int) -> None:
-    """Recompute a centroid: one that is only updated keeps the rounding errors of values that have left."""
+    """Recompute a centroid: updating it would retain the rounding errors of values that have left."""
     begin, end = lists.first[g], lists.first[g + 1]
     for t in range(swaps.X.shape[1]):
         origin = swaps.X[lists.member[begin], t]
@@ -159,7 +161,7 @@ def _recentre(swaps: _Swaps, lists: _MemberLists, g: int) -> None:
 
 @kernel
 def _partner(swaps: _Swaps, lists: _MemberLists, i: int, gain: Floats, partner: Ints) -> None:
-    """Find the best j > i for i."""
+    """Find the best partner j > i of record i."""
     gain[i], partner[i] = 0.0, -1
     for j in range(i + 1, len(swaps.label)):
         change = _change(swaps, i, j)
@@ -192,9 +194,9 @@ def _steepest(swaps: _Swaps, lists: _MemberLists, state: State) -> None:
 def _update_partners(
     swaps: _Swaps, lists: _MemberLists, touched: Bools, gain: Floats, partner: Ints, state: State
 ) -> None:
-    """Find the best partners again after a swap touched some records, the members of two groups."""
+    """Search the best partners again after a swap touched the members of two groups."""
     for x in range(len(touched)):
-        if state[STOP]:  # with large groups this takes seconds
+        if state[STOP]:  # takes seconds with large groups
             return
         if touched[x] or (partner[x] >= 0 and touched[partner[x]]):
             _partner(swaps, lists, x, gain, partner)

@@ -1,6 +1,6 @@
-"""A user's own function as a method: ``f(X, k)`` gets a C-contiguous float64 array and k, and returns the labels.
+"""A user's function as a method: ``f(X, k)`` receives a C-contiguous float64 array and k, and returns the labels.
 
-Its result is checked, for nothing is known of it: one integer label a record, at least k records in every group.
+Its result is checked: one integer label per record, at least k records in every group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 def user_method(function: Callable[..., Any]) -> Method:
-    """Return the registry entry of a function; its options are the parameters that it names after the first two.
+    """Return a registry entry for a function; its options are the named parameters after the first two.
 
     Examples
     --------
@@ -39,14 +39,14 @@ def user_method(function: Callable[..., Any]) -> Method:
     ('shoal.algorithms.user_function.halves', ['column'])
     """
     source = function if hasattr(function, "__name__") else type(function)
-    # The module makes it another name than any in the registry.
+    # The module name prevents conflicts with names in the registry.
     name = f"{getattr(source, '__module__', None) or '__main__'}.{source.__name__}"
     parameters = _parameters(function, name)
     return Method(
         name=name,
-        summary="a function of the user",
+        summary="a user's function",
         paper="",
-        cost="not known",
+        cost="unknown",
         function=UserFunction(name, function),
         sizes="variable",
         below_2k=False,
@@ -57,10 +57,10 @@ def user_method(function: Callable[..., Any]) -> Method:
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    """Return the parameters that can be given by name, but for the first two: the records and k."""
+    """Return the parameters that can be passed by name, except the first two: the records and k."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # compiled, and silent about its parameters
+    except (TypeError, ValueError):  # compiled functions may have no signature
         return []
     first = [p for p in parameters if p.kind in POSITIONAL][:2]
     if len(first) < 2 and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
@@ -72,23 +72,23 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
 
 
 class UserFunction:
-    """A user's function as the registry runs it: for one set of records at a time, whose result is checked.
+    """A user's function, called for one set of records at a time, whose result is checked.
 
-    It travels to another process as bytes that are read when it is first called: what cannot be imported there is an
-    error of the run like any other.
+    It travels to another process as bytes, which are unpickled at the first call, so that a failed import is an error
+    of the run like any other.
     """
 
     def __init__(self, name: str, function: Callable[..., Any] | bytes) -> None:
         self.name = name
         self._function = function
-        self._lock = threading.Lock()  # blocks are grouped in several threads, for which it may not be made
+        self._lock = threading.Lock()  # blocks are grouped in several threads, but the function may not be thread-safe
 
     def __call__(self, X: Floats, k: int, *, state: State, **options: object) -> Ints:
         """Group the records."""
         with self._lock:
             function = self._load()
             try:
-                # A copy, which it may sort or scale as it likes.
+                # A copy: the function may modify it.
                 answer = function(np.array(X, dtype=np.float64, order="C"), k, **options)
             except Exception as error:
                 raise InputError(f"Method {self.name!r} failed: {type(error).__name__}: {error}") from error
@@ -99,7 +99,7 @@ class UserFunction:
     def _checked(self, answer: object, n: int, k: int) -> Ints:
         try:
             labels = np.asarray(answer)
-        except (TypeError, ValueError):  # rows of several lengths
+        except (TypeError, ValueError):  # rows of different lengths
             raise self._error(f"one label for each of the {n} records", f"a {type(answer).__name__}") from None
         if labels.shape != (n,):
             got = "None" if answer is None else f"a {type(answer).__name__} of shape {labels.shape}"
@@ -111,7 +111,7 @@ class UserFunction:
             smallest = int(np.argmin(sizes))
             raise self._error(
                 f"groups of at least k={k} records",
-                f"{int((sizes < k).sum())} smaller; the one of label {groups[smallest]} has {sizes[smallest]}",
+                f"{int((sizes < k).sum())} smaller groups; group {groups[smallest]} has {sizes[smallest]}",
             )
         return canonical_labels(labels)
 
@@ -136,7 +136,7 @@ class UserFunction:
             return UserFunction, (self.name, _pickler().dumps(self._function))
         except Exception as error:
             raise InputError(
-                f"Method {self.name!r} cannot be sent to other processes: {error}. Put it in a module, with all that "
+                f"Method {self.name!r} cannot be sent to other processes: {error}. Put it in a module, with everything "
                 "it needs, or mask the table in memory."
             ) from error
 
@@ -149,13 +149,13 @@ def check_sendable(entry: Method, options: Mapping[str, Any]) -> None:
         raise
     except Exception as error:
         raise InputError(
-            f"Options of method {entry.name!r} cannot be sent to other processes: {error}. Leave out what cannot be "
+            f"Options of method {entry.name!r} cannot be sent to other processes: {error}. Omit options that cannot be "
             "pickled, or mask the table in memory."
         ) from error
 
 
 def _pickler() -> Any:
-    """Return cloudpickle if it is there, as with Dask: it also takes what is defined in a script or a notebook."""
+    """Return cloudpickle if it is installed, as with Dask: it also handles functions from scripts and notebooks."""
     try:
         return import_module("cloudpickle")
     except ImportError:

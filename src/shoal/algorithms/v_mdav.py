@@ -1,10 +1,10 @@
-"""V-MDAV: groups of k around the farthest record, which grow to 2k−1 while a neighbour is close.
+"""V-MDAV: groups of k around the farthest record that grow to 2k−1 while a neighbour is close.
 
-A. Solanas and A. Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group size, COMPSTAT
-2006. A record joins the group when its distance to the group (to the nearest member) is less than γ times its
-distance to the nearest other record without a group. The centroid is that of the whole table, which reproduces the
-figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) to the digit. About k+3 queries for each
-group and γ: O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
+A. Solanas and A. Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group size, COMPSTAT 2006. A
+record joins the group if its distance to the group (to the nearest member) is less than γ times its distance to the
+nearest other record without a group. The centroid is that of the whole table, which reproduces the figures of Castro,
+Gentile and Spagnolo-Arrizabalaga (2022) exactly. About k+3 queries per group and γ: O(d n²) time at worst, near O(n log
+n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 
 __all__ = ["GAMMAS", "v_mdav"]
 
-# No growth (0), the 0.2 that the paper gives for scattered data, its 1.1 for clustered data, and between.
+# No growth (0), the paper's 0.2 for scattered and 1.1 for clustered data as limits, and values in between.
 GAMMAS = (0.0, 0.16, 0.32, 0.48, 0.64, 0.8, 0.96, 1.12)
 
 
 def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
-    """Group the records by V-MDAV with the γ given, else with the one of `GAMMAS` that loses least."""
+    """Group the records by V-MDAV with the given γ, or with the best of `GAMMAS`."""
     grid = GAMMAS if gamma is None else (gamma,)
     results: list[tuple[float, float, Ints]] = []
     before = state[DONE]
@@ -42,7 +42,7 @@ def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
 
 
 class _Buffers(NamedTuple):
-    """The arrays that a group is formed in."""
+    """Scratch arrays for forming a group."""
 
     members: Ints  # (2k−1,)
     neighbour: Ints  # (2k−1,): each member's nearest record without a group
@@ -66,7 +66,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     while pool.remaining[0] >= k and not state[STOP]:
         group = _groups(X, pool, centre, gamma, buffers, group, labels, state)
         pool_refresh(pool)
-    if not state[STOP]:  # there may be no group yet to place them in
+    if not state[STOP]:  # a stopped run may not have a group to put them in
         place_leftovers(X, pool.place, group, labels)
     return labels
 
@@ -82,7 +82,7 @@ def _groups(
     labels: Ints,
     state: State,
 ) -> int:
-    """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
+    """Form groups until the pool is too small or needs a refresh; return the number of the next group."""
     near, near_ids = buffers.near, buffers.near_ids
     k = len(near)
     while pool.remaining[0] >= k and not state[STOP]:
@@ -110,7 +110,7 @@ def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, 
         if pool.remaining[0] < 2:
             return
         best = 0
-        # The candidate is asked after the members: it is itself the nearest, at distance 0, so the second counts.
+        # The candidate comes after the members. Its nearest record is itself, at distance 0, so the second one counts.
         for m in range(size + 1):
             asks = members[m] if m < size else neighbour[best]
             if m == size or neighbour[m] < 0 or pool.place[neighbour[m]] < 0:

@@ -1,1 +1,1 @@
-"""Blocks: a large table is divided into parts of manageable size by counting records, never by moving them."""
+"""Blocks: divide a large table into parts of manageable size by counting records instead of moving them."""

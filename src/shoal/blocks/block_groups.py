@@ -1,4 +1,4 @@
-"""Running a method on every block or cell, and numbering the groups of all."""
+"""Run a method on every block or cell, and number the groups of all."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["group_blocks", "group_cells", "share_options"]
 
 
 def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
-    """Return the options for a part of the records: its share of the time or the steps that are allowed for all.
+    """Return the options for a part of the records: its share of the time limit or of the steps.
 
-    Parts that are searched at a time may each take the whole time meanwhile. Steps are shared regardless, so that the
-    result does not depend on `parallel`.
+    Parts that are searched in parallel may each use the total time of all. Steps are always shared, so that the result
+    does not depend on `parallel`.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def share_options(entry: Method, options: Mapping[str, Any], share: float, paral
     return shared
 
 
-def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
+def group_blocks(  # noqa: PLR0913 - five parameters describe the task, five the run
     Z: Floats,
     block: Ints,
     entry: Method,
@@ -51,11 +51,11 @@ def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
     workers: int = 1,
     parallel: int | None = None,
 ) -> Ints:
-    """Let a method group the records of each block separately; return the group of each record.
+    """Group the records of each block separately by a method; return the group of each record.
 
-    The records of a block miss the same columns (NaN). The seed is the same in every block; `records` share the time
-    limit or the number of steps. The number of workers, threads that work on blocks, does not change the groups.
-    `parallel` is how many blocks are searched at a time, here and elsewhere; `workers` if not given.
+    All records of a block have the same missing columns (NaN). The seed is the same in every block; `records` share the
+    time limit or the number of steps. The number of worker threads does not change the groups. `parallel` is the number
+    of blocks searched at the same time, on all machines; by default `workers`.
     """
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(block[order]) > 0, True])
@@ -85,9 +85,9 @@ def group_cells(
     state: State,
     shared: Sequence[Mapping[str, Any]] = (),
 ) -> Outcome:
-    """Let a method group the records of every cell on its own; number the groups of all cells.
+    """Group the records of every cell separately by a method; number the groups of all cells.
 
-    `cells` are records and the columns that they do not miss; `shared` are options of each cell that serve many runs.
+    `cells` are pairs of records and their present columns; `shared` holds options of each cell that several runs reuse.
     """
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes: list[Outcome] = []
@@ -102,18 +102,18 @@ def group_cells(
             allowed = share_options(entry, options, len(rows) / len(Z))
             began = time.monotonic()
             if limit is not None and seconds is not None:
-                # Of what earlier cells have left, which may be less or more than their shares.
+                # Share what earlier cells have left, which may differ from the plan.
                 allowed[limit] = max(seconds, 0.0) * len(rows) / records_left
             outcome = entry.run(records, k, {**allowed, **cell_options}, seed=seed, state=state)
             if limit is not None and seconds is not None:
                 elapsed = time.monotonic() - began
-                # The first run may have had to compile its kernels, which is no part of the time.
+                # The first run may compile kernels; compile time must not count.
                 seconds -= elapsed if outcomes else min(elapsed, allowed[limit])
         records_left -= len(rows)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
         else:
-            # Cells that are missing share a group of their own, else they would blank the mean of another.
+            # Blank cells form their own group; otherwise they would blank the mean of another.
             labels[rows] = offset + int(outcome.labels.max()) + 1
             if len(present):
                 labels[np.ix_(rows, present)] = outcome.labels + offset
@@ -125,7 +125,7 @@ def group_cells(
 
 
 def _merged(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]]) -> Outcome:
-    """Return one outcome for all cells; the caller sets its labels."""
+    """Combine the outcomes of all cells; the caller sets the labels."""
     if len(outcomes) == 1:
         return outcomes[0]
     bounds = [outcome.bound for outcome in outcomes if outcome.bound is not None]
@@ -145,7 +145,7 @@ def _merged(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]]) -> 
 
 
 def _certificates(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]]) -> object:
-    """Return the certificates of all cells, or None if one of them has none."""
+    """Return the certificates of all cells, or None if one is missing."""
     if any(outcome.certificate is None for outcome in outcomes):
         return None
     from shoal.algorithms.optimize.certificate import Certificates, StratumCertificate

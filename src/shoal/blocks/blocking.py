@@ -1,8 +1,8 @@
-"""From records to blocks, in a few passes that only count: moments, rounds of the tree, sums of its leaves.
+"""Divide records into blocks in a few passes that only count: moments, rounds of the tree, sums of its leaves.
 
-The holder of the records offers `reduce`: run a function on every part of them and combine the results. All results
-are exact counts and sums, so parts may have any size and order. The functions are defined at module level, so that they
-can be sent to other processes.
+The holder of the records offers `reduce`: run a function on every part and combine the results. All results are exact
+counts and sums, so parts may have any size and order. The functions are defined at module level, so that they can be
+sent to other processes.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ __all__ = [
     "find_blocks",
 ]
 
-SAMPLE = 100_000  # records of the sample that tells how many levels a round counts
-PIECE = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
+SAMPLE = 100_000  # size of the sample that determines the number of levels per round
+PIECE = 256  # records in a piece of a leaf of equal records, whose grouping is arbitrary
 
 
 class BlockRecords(Protocol):
     """A holder of records in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Combine ``function(first, X, roots, *arguments)`` of all parts; first is the number of their first record."""
+        """Combine ``function(first, X, roots, *arguments)`` of all parts; `first` numbers a part's first record."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, run where kernels have been loaded."""
+        """Return ``function(*arguments)``, run in a process with loaded kernels."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class InMemory:
         return function(0, self.X, self.roots, *arguments)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run the function here."""
+        """Run the function in this process."""
         return function(*arguments)
 
 
@@ -87,30 +87,30 @@ def extent_of(X: Floats, roots: Ints) -> Extent:
 
 
 class Stage(NamedTuple):
-    """A tree over some of the columns; the leaves of one stage are the roots of the next."""
+    """A tree over some columns; the leaves of one stage are the roots of the next."""
 
-    columns: Ints | None  # in the order of the tree; None for all columns as they are
+    columns: Ints | None  # in the order of the tree; None for all columns in their order
     frame: Frame  # of those columns
     tree: Tree
 
 
 class Pieces(NamedTuple):
-    """The pieces of leaves: the records of a leaf with several pieces are dealt out in the order of the input."""
+    """The pieces of leaves: a leaf with several pieces distributes its records over them in input order."""
 
     first: Ints  # (leaves,): the block of the leaf, or of its first piece
     many: Ints  # (leaves,): the number of its pieces
-    place: Ints  # (leaves,): where they begin in `starts`
-    starts: Ints  # how many records of the leaf come before each piece; of leaves of several pieces
+    place: Ints  # (leaves,): the index of their first entry in `starts`
+    starts: Ints  # for leaves with several pieces: the number of records of the leaf before each piece
 
 
 class Blocks(NamedTuple):
-    """The blocks of a table: enough to find the block of a record without looking at other records."""
+    """The blocks of a table, sufficient to find the block of a record without other records."""
 
     frame: Frame
     scale: Scaling
     stages: tuple[Stage, ...]
     pieces: Pieces
-    before: Mapping[int, Ints]  # by a part's first record: the records of divided leaves in the parts before
+    before: Mapping[int, Ints]  # by a part's first record: the number of records of divided leaves in earlier parts
     sizes: Ints  # the number of records of each block, in Morton order
     facts: Mapping[str, object]
 
@@ -119,8 +119,8 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
     """Divide the records of every root into blocks of at least k records.
 
     A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records: equal records come in pieces of almost
-    twice that size, and a leaf below k joins another even if none has room. With split="sorted" it has up to L, with
-    split="univariate" any number.
+    twice that size, and a leaf below k joins another even if none has room. With split="sorted" a block has up to L
+    records, with split="univariate" any number.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
 def _find_leaves(
     records: BlockRecords, extent: Extent, rule: Blocking, frame: Frame
 ) -> tuple[Scaling, tuple[Stage, ...], Ints, int]:
-    """Grow the trees of all stages; return also the scaling, the root of each leaf and the rounds that it took."""
+    """Grow the trees of all stages; return also the scaling, the root of each leaf and the number of rounds."""
     stages: tuple[Stage, ...] = ()
     roots, owner, rounds, scale = extent.sizes, np.arange(len(extent.sizes)), 0, None
     sample: tuple[Floats, Ints] | None = None
@@ -170,7 +170,7 @@ def _find_leaves(
         stage_frame = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
         d, split = len(stage_frame.low), rule.split
         if split == "all" and d > CODE_BITS:
-            split = "one"  # columns that were not chosen may be too many to be split at once
+            split = "one"  # without a selection, there may be too many columns to split at once
         stage = Stage(columns, stage_frame, new_tree(roots, d, rule.L, split))
         if scale is None:
             sums, counts = records.reduce(_survey, _combine_surveys, frame, stage)
@@ -195,9 +195,9 @@ def _find_leaves(
 
 
 def _cut_leaves(tree: Tree, block: Ints, rule: Blocking) -> Pieces:
-    """Divide large leaves of equal records into pieces; `block` is the lowest leaf that a leaf was fused with."""
-    # Records with the same bins are alike. A small leaf never links two large ones, so a block has at most one such
-    # leaf; its other leaves go with the first piece.
+    """Divide large leaves of equal records into pieces; `block` has the lowest leaf fused with each leaf."""
+    # Records with the same bins are equivalent. A small leaf never links two large ones, so a block has at most one
+    # divided leaf; its other leaves join the first piece.
     divided = (tree.same > 0) & (tree.sizes > rule.L)
     many = np.where(divided, tree.sizes // max(rule.k, min(PIECE, rule.L)), 1)
     room = np.zeros(len(block), dtype=np.int64)
@@ -209,7 +209,7 @@ def _cut_leaves(tree: Tree, block: Ints, rule: Blocking) -> Pieces:
 
 
 def _cut_runs(sizes: Ints, owner: Ints, rule: Blocking) -> Pieces:
-    """Cut the leaves of every root, which are in the order of a column, every L records."""
+    """Cut the leaves of every root, sorted by a column, every L records."""
     totals = np.bincount(owner, sizes).astype(np.int64)
     begins = [beginning_of_runs(int(total), rule.L, rule.k) for total in totals]
     blocks = np.cumsum([0, *map(len, begins)])
@@ -268,7 +268,7 @@ def _columns(X: Floats, stage: Stage) -> Floats:
 
 
 def _leaves(X: Floats, roots: Ints, stages: Sequence[Stage]) -> Ints:
-    """Return the leaf of each record in the last stage, or its root if there is none yet."""
+    """Return the leaf of each record in the last stage; its root before the first stage."""
     for stage in stages:
         roots = locate(_columns(X, stage), roots, stage.frame, stage.tree)
     return roots
@@ -283,7 +283,7 @@ def _in_order(tree: Tree, roots: int) -> tuple[Tree, Ints]:
     target = tree.target.copy()
     target[leaf] = -1 - rank[-1 - target[leaf]]
     tree = tree._replace(target=target, sizes=tree.sizes[order], same=tree.same[order])
-    below = np.arange(len(tree.bit))  # the root above each node: nodes come after their parents
+    below = np.arange(len(tree.bit))  # the root above each node; children come after their parents
     owner = np.empty(len(order), dtype=np.int64)
     for node in range(len(below)):
         children = target[tree.first[node] : tree.first[node] + tree.children[node]]

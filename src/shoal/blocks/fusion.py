@@ -1,11 +1,11 @@
-"""Fusing: a leaf with fewer than k records is joined to the leaf with the nearest centroid, until there are none.
+"""Fusion: join every leaf with fewer than k records to the leaf with the nearest centroid, until none is left.
 
-Solanas et al. 2006, Section 2.3, supervised as its footnote has it: in a round, every small leaf is linked to the leaf
-of the same root whose centroid is nearest among those with room for k − 1 more records below L, or among all if none
-has. Linked leaves become one, lowest first, unless they would have more than L records; centroids are recomputed.
+Solanas et al. 2006, Section 2.3, supervised as in its footnote: in a round, every small leaf is linked to the leaf of
+the same root whose centroid is nearest among those with room for k − 1 more records below L, or among all if none has
+room. Linked leaves are joined, lowest first, unless they would exceed L records; then centroids are recomputed.
 Centroids come from exact integer sums and ties go to the lowest leaf, so the result depends on the records alone.
 
-A round usually halves the number of small leaves; it costs one search of a kd-tree for each of them.
+A round usually halves the number of small leaves; it costs one kd-tree search for each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOW = np.uint64((1 << 24) - 1)
 
 @kernel
 def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
-    """Sum the integers of each leaf's records, exactly: the upper and the lower 24 bits separately."""
+    """Return exact sums of the integers of each leaf's records, separately for the upper and the lower 24 bits."""
     d = X.shape[1]
     sums = np.zeros((count, 2 * d), dtype=np.int64)
     q = np.empty(d, dtype=np.uint64)
@@ -39,11 +39,11 @@ def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
 
 
 def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
-    """Return the block of each leaf: the lowest leaf that it was fused with, or itself.
+    """Return the block of each leaf: the lowest leaf fused with it, or the leaf itself.
 
-    Of each leaf there are the number of its records, their sums (`leaf_sums`) and the root it belongs to; a root with
-    fewer than k records is one block. Distances are between columns divided by their `spread`. A block has at most L
-    records, unless no other leaf has room for a small one.
+    `sizes`, `sums` (`leaf_sums`) and `roots` describe the leaves; a root with fewer than k records is one block.
+    Distances are between columns divided by their `spread`. A block has at most L records, unless no other leaf has
+    room for a small one.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -
         inside = inside[np.argsort(roots[inside], kind="stable")]
         for members in np.split(inside, np.flatnonzero(np.diff(roots[inside])) + 1):
             open_ones = members[sizes[members] <= L - k + 1]
-            # A small leaf has room itself. Only where no other has, a block becomes larger than L.
+            # A small leaf has room itself. A block may exceed L only if no other leaf has room.
             limited = len(open_ones) > 1
             candidates = open_ones if limited else members
             upper, lower = sums[candidates, :d], sums[candidates, d:]
@@ -72,24 +72,24 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -
             for leaf, partner in zip(
                 candidates.tolist(), candidates[_linked(centroid, sizes[candidates], k)].tolist(), strict=True
             ):
-                one, two = sorted((_head(block, leaf), _head(block, partner)))
-                if one != two and (not limited or sizes[one] + sizes[two] <= L):
-                    block[two] = one
-                    sizes[one] += sizes[two]
-                    sums[one] += sums[two]
+                first, second = sorted((_head(block, leaf), _head(block, partner)))
+                if first != second and (not limited or sizes[first] + sizes[second] <= L):
+                    block[second] = first
+                    sizes[first] += sizes[second]
+                    sums[first] += sums[second]
         for leaf in range(len(block)):
             block[leaf] = _head(block, leaf)
 
 
 def _head(block: Ints, leaf: int) -> int:
-    """Return the lowest leaf that a leaf was fused with."""
+    """Return the lowest leaf fused with a leaf."""
     while block[leaf] != leaf:
         leaf = int(block[leaf])
     return leaf
 
 
 def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
-    """Return for each small leaf the leaf with the nearest other centroid, for the other leaves the leaf itself."""
+    """Return for each small leaf the leaf with the nearest other centroid; for other leaves the leaf itself."""
     link = np.arange(len(sizes))
     if len(sizes) > 1:
         _link(centroid, sizes, k, pool_new(centroid), np.empty(2), np.empty(2, dtype=np.int64), link)

@@ -1,9 +1,9 @@
-"""Records as integers: every column is divided into 2^48 equal bins between its least and greatest value.
+"""Records as integers: every column is divided into 2^48 equal bins between its smallest and largest value.
 
-All that is computed from these integers (the tree, the fusing of leaves, the mean and variance of a column) rests on
-exact sums and counts. It is the same to the last bit for any order of the records and any division into parts, which no
-floating-point sum is. A bin is 2^−48 of the column's range; as the standard deviation of n values is at
-least range/√(2n), that of the integers differs by at most a share 2^−48·√(2n): 5·10^−11 for a hundred million records.
+All results from these integers (the tree, the fusion of leaves, the mean and variance of a column) are exact sums and
+counts. They are equal to the last bit for any order of the records and any division into parts, unlike floating-point
+sums. A bin is 2^−48 of the column's range. The standard deviation of n values is at least range/√(2n), so that of the
+integers differs by at most the share 2^−48·√(2n): 5·10^−11 for a hundred million records.
 
 One pass for the bounds, one for the moments: O(n d) time, O(d) memory.
 """
@@ -25,7 +25,7 @@ __all__ = ["BITS", "Bins", "Frame", "frame_of", "moments", "quantise", "quantise
 BITS = 48
 SCALE = float(1 << BITS)
 LAST = np.uint64((1 << BITS) - 1)
-HALF = np.uint64(24)  # an integer is split into two limbs of 24 bits, so that sums of 2^38 of them fit into a word
+HALF = np.uint64(24)  # an integer is split into two limbs of 24 bits, so that a sum of 2^38 limbs fits into a word
 LOW = np.uint64((1 << 24) - 1)
 
 Bins = NDArray[np.uint64]
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(extremes: Floats) -> Frame:
-    """Return the frame of the bounds; a column without any value gets the bounds 0 and 0.
+    """Return the frame of the bounds; a column without values gets the bounds 0 and 0.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def frame_of(extremes: Floats) -> Frame:
     """
     low = np.where(np.isfinite(extremes[0]), extremes[0], 0.0)
     high = np.where(np.isfinite(extremes[1]), extremes[1], 0.0)
-    # Halves, because the difference of two finite numbers need not be finite.
+    # Halves, because the difference of two finite numbers may overflow.
     reach = high / 2 - low / 2
     return Frame(low, np.where(reach > 0, reach, 1.0))
 
 
 @kernel
 def quantise_record(x: Floats, frame: Frame, q: Bins) -> None:
-    """Write the bins of a record to q; a missing value lies in bin 0."""
+    """Write the bins of a record to q; a missing value gets bin 0."""
     for j in range(len(x)):
         q[j] = 0
         if x[j] > frame.low[j]:
@@ -73,7 +73,7 @@ def quantise(X: Floats, frame: Frame) -> Bins:
 
 @kernel
 def moments(X: Floats, frame: Frame) -> Ints:
-    """Return the count and the exact sums of q and q² of each column, as limbs that can be added up."""
+    """Return the count and the exact sums of q and q² per column, in limbs that can be added."""
     n, d = X.shape
     sums = np.zeros((d, 9), dtype=np.int64)
     q = np.empty(d, dtype=np.uint64)
@@ -96,7 +96,7 @@ def moments(X: Floats, frame: Frame) -> Ints:
 
 
 def scaling_of(sums: Ints, frame: Frame) -> Scaling:
-    """Return the scaling that standardises the columns, from their exact moments.
+    """Return the scaling that standardises the columns, computed from their exact moments.
 
     Examples
     --------
@@ -114,6 +114,6 @@ def scaling_of(sums: Ints, frame: Frame) -> Scaling:
         total = (a << 24) + b
         squares = (((aa << 24) + aa_low) << 48) + (((ab << 24) + ab_low) << 25) + (bb << 24) + bb_low
         scale.mean[j] = total / n / SCALE
-        # n·Σq² − (Σq)² is a whole number: nothing cancels before the root.
+        # n·Σq² − (Σq)² is an integer: nothing cancels before the root.
         scale.spread[j] = isqrt(n * squares - total * total) / n / SCALE or 1.0
     return scale

@@ -1,4 +1,4 @@
-"""The rule that divides a table into blocks. The kernels of blocks are loaded once there are any."""
+"""The rule that divides a table into blocks. Kernels are loaded only if blocks are used."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["AUTOMATIC", "BLOCK", "SPLITS", "Blocking", "Extent", "Split", "choos
 Split = Literal["all", "one", "univariate", "sorted"]
 SPLITS: tuple[Split, ...] = ("all", "one", "univariate", "sorted")
 ALONG_ONE: tuple[Split, ...] = ("univariate", "sorted")  # along a single column
-BLOCK = 10_000  # records of a block, if blocking is chosen automatically
-AUTOMATIC = 100_000  # a stratum with more records than this is masked in blocks, unless the user decides
-MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small: one column is split at a time
+BLOCK = 10_000  # default number of records in a block
+AUTOMATIC = 100_000  # strata with more records than this are masked in blocks by default
+MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small, so columns are split one at a time
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """The division of a table into blocks of k to about L records, splitting all columns at once or one at a time."""
+    """The division of a table into blocks of k to about L records, by splits along all columns at once or in turn."""
 
     L: int
     k: int
     split: Split
-    by: tuple[int, ...] = ()  # the columns that blocks are cut along; all of them if empty
-    measured: bool = False  # whether a sample of the records may say otherwise of the split
+    by: tuple[int, ...] = ()  # the columns to split along; empty for all
+    measured: bool = False  # true if a sample of the records may change the split
 
     def turns(self, d: int) -> list[Ints | None]:
-        """Return the columns of each stage: those that were chosen, then the others for records that they leave alike.
+        """Return the columns of each stage: the selected ones, then the rest, which divides records that agree in them.
 
         Examples
         --------
@@ -46,7 +46,7 @@ class Blocking:
             return [by]
         if not len(rest) or not len(by):
             return [by if len(by) else None]
-        # Intervals of a column may be of any size: records are alike only if they are in all columns.
+        # Intervals of one column may have any size, so only records that agree in all columns are equal.
         return [np.append(by, rest)] if self.split == "univariate" else [by, rest]
 
 
@@ -60,11 +60,11 @@ def choose_blocking(
     method: str,
     able: bool,
 ) -> Blocking | None:
-    """Return the blocks of the user's choice, of 10,000 records by default.
+    """Return the user's choice of blocks, by default of 10,000 records, or None without blocks.
 
-    A `block` of None means the default, False and 0 mean none. A `split` of None chooses by the number of
-    columns, which a sample may overrule. `by` are the places of the columns that blocks are cut along; none for all.
-    `d` columns are masked by a method that must be `able` to run in blocks.
+    A `block` of None means the default; False and 0 mean no blocks. A `split` of None chooses by the number of columns,
+    which a sample may overrule. `by` holds the indices of the columns to split along; empty for all. `able` is true if
+    the method, which masks `d` columns, can run in blocks.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def choose_blocking(
         L = min(int(block), 2**62)  # no table is larger
     if L < 2 * k:  # noqa: SIM300  (L is the block size, not a constant)
         raise InputError(
-            f"{parameter('block')} must be at least 2k = {2 * k} records, got {L}: a smaller block leaves no choice of "
+            f"{parameter('block')} must be at least 2k = {2 * k} records, got {L}: smaller blocks leave no choice of "
             "groups. Use a larger block."
         )
     if not able:
         raise InputError(
-            f"{parameter('block')} cannot be combined with method {method!r}: it needs whole columns. Leave it out."
+            f"{parameter('block')} cannot be combined with method {method!r}: it needs whole columns. Omit it."
         )
     along = len(by) or d
     resolved_split: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
@@ -103,7 +103,7 @@ def choose_blocking(
 
 
 class Extent(NamedTuple):
-    """The extent of the records before they are counted."""
+    """The ranges and sizes of the records, known before blocks are formed."""
 
-    limits: Floats  # (2, d): the least and the greatest value of each column
-    sizes: Ints  # the number of records of each root, a set of records that blocks must not cross; at least k
+    limits: Floats  # (2, d): the minimum and the maximum of each column
+    sizes: Ints  # the number of records of each root, a set of records that blocks must not cross; at least k each

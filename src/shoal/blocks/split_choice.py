@@ -1,10 +1,10 @@
-"""Choosing how blocks are split: by the number of columns, unless a sample of the records says that it loses more.
+"""Choose how to split blocks: by the number of columns, unless a sample of the records shows a larger loss.
 
-Splitting all columns at once makes small blocks where there are many columns, one at a time makes them long: which of
-them loses less depends on the records. A sample of them, drawn by their numbers in the table, is cut both ways into
-blocks with the same share of the records and grouped by MDAV. A table of up to SAMPLE records is its own sample: the
-split with the lesser loss is taken. Otherwise it is the usual one, unless the other loses at least MARGIN less. Where
-the blocks of a sample are small (TRUSTED), borders count for more in it than in the table: then it is not asked.
+Splitting all columns at once makes small blocks if there are many columns; splitting one at a time makes long blocks.
+The better choice depends on the records. A sample, drawn by record number, is split both ways into blocks with the same
+share of the records and grouped by MDAV. A table of up to SAMPLE records is its own sample: the split with the smaller
+loss wins. Otherwise the usual split is used, unless the other loses at least MARGIN less. If the blocks of a sample are
+small (below TRUSTED), borders matter more in it than in the table, so the sample is ignored.
 
 One pass over the records, and O(SAMPLE) time and memory.
 """
@@ -30,15 +30,15 @@ from shoal.core.types import Bools, Floats, Ints
 __all__ = ["choose_split"]
 
 SAMPLE = 20_000  # records
-MARGIN = 0.05  # by how much less the other split must lose in a sample
-TRUSTED = 10  # groups of k records that the block of a record must hold, on average over the sample
+MARGIN = 0.05  # the other split must lose less by this share, in a sample
+TRUSTED = 10  # minimum size of the sample's blocks in groups of k, averaged over its records
 MIX = np.uint64(0x9E3779B97F4A7C15)
 MIX_AGAIN = np.uint64(0xBF58476D1CE4E5B9)
 SHIFT = np.uint64(32)
 
 
 class Sample(NamedTuple):
-    """Some of the records: their numbers in the table, their values and their roots."""
+    """A sample of the records: their numbers in the table, their values and their roots."""
 
     numbers: Ints
     X: Floats
@@ -48,10 +48,10 @@ class Sample(NamedTuple):
 def choose_split(
     records: BlockRecords, extent: Extent, rule: Blocking, place: Callable[[Floats, Scaling], Floats]
 ) -> Split:
-    """Return how blocks are split.
+    """Return the better split for the blocks of these records.
 
     Records, extent and rule are those of `find_blocks`; the rule names the usual split. `place` returns the coordinates
-    by which records are grouped.
+    in which records are grouped.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _draw(first: int, X: Floats, roots: Ints, share: float, large: Bools) -> Sam
 
 @kernel
 def _drawn(first: int, roots: Ints, large: Bools, limit: np.uint64) -> Bools:
-    """Return which records belong to the sample: those whose mixed number is below a limit, of 2^32."""
+    """Select the records whose hashed number is below a limit, out of 2^32."""
     selected = np.empty(len(roots), dtype=np.bool_)
     for i in range(len(roots)):
         mixed = np.uint64(first + i + 1) * MIX
@@ -92,7 +92,7 @@ def _combine(first: Sample, second: Sample) -> Sample:
 
 
 def _compare(sample: Sample, share: float, rule: Blocking, place: Callable[[Floats, Scaling], Floats]) -> Split:
-    """Return the split of the rule, or the other one if that loses less."""
+    """Return the split of the rule, or the alternative if it loses less."""
     order = np.argsort(sample.numbers)  # parts may come in any order
     X, roots = np.take(sample.X, order, axis=0), np.unique(sample.roots[order], return_inverse=True)[1]
     if np.bincount(roots, minlength=1).min() < rule.k:
@@ -104,7 +104,7 @@ def _compare(sample: Sample, share: float, rule: Blocking, place: Callable[[Floa
 
 
 def _loss(X: Floats, roots: Ints, rule: Blocking, sampled: bool, place: Callable[[Floats, Scaling], Floats]) -> float:
-    """Return what MDAV loses in blocks of the sample; NaN, neither more nor less, if they are too small to tell."""
+    """Return MDAV's loss in blocks of the sample; NaN, which decides nothing, if they are too small."""
     blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), rule)
     if sampled and np.square(blocks.sizes).sum() < TRUSTED * rule.k * len(X):
         return np.nan

@@ -1,18 +1,18 @@
-"""A 2^d-tree from counts: nodes with more than L records are split at their midpoints until none is left.
+"""A 2^d-tree from counts: nodes with more than L records are split at their midpoints until none remains.
 
 A. Solanas, A. Martínez-Ballesté, J. Domingo-Ferrer and J. M. Mateo-Sanz, A 2^d-tree-based blocking method for
-microaggregating very large data sets, ARES 2006, Section 2.2. Records are not moved: a round counts, for every open
-node, the records in each occupied box some levels below it, and the counts alone decide where to split. Only occupied
-children exist. A node whose records have all the same bins is not split further.
+microaggregating very large data sets, ARES 2006, Section 2.2. Records are not moved: for every open node, a round
+counts the records in each occupied box several levels below it, and the counts alone decide where to split. Only
+occupied children exist. A node whose records all have the same bins is not split further.
 
-The bits of a record, most significant first and one column after the other, are its Morton code; a node is a prefix of
-it. split="all" takes one bit of every column at a time (2^d children, the paper), split="one" a single bit, of one
-column after the other, so that nodes are cut no further than needed. "univariate" is the paper's comparison: n/L equal
-intervals of the first column, in one round. "sorted" is that of its introduction: the records are cut every L
-of them in the order of one column, so that only nodes that a cut goes through are split.
+The bits of a record, most significant first and column by column, are its Morton code; a node is a prefix of it.
+split="all" uses one bit of every column at a time (2^d children, as in the paper), split="one" a single bit, of one
+column after the other, so that nodes are split no further than needed. "univariate" is the paper's comparison: n/L
+equal intervals of the first column, in one round. "sorted" is the method of its introduction: the records are cut every
+L records in the order of one column, so only nodes on a cut are split.
 
-A round costs O(n d) time and O(boxes) memory; a uniform table takes one or two. How many levels a round counts affects
-the speed and never the leaves: if the first round is not enough, a sample of the records tells how many levels are
+A round costs O(n d) time and O(boxes) memory; a uniform table needs one or two. The number of levels per round affects
+the speed, never the leaves: if the first round is not enough, a sample of the records determines the number of levels
 worth counting (`deepen`).
 """
 
@@ -43,10 +43,10 @@ __all__ = [
     "runs_of",
 ]
 
-CODE_BITS = 40  # the lower bits of a key hold a code, the others the node
-EXTRA_BOXES = 64  # a round may count this number of boxes below any node if that saves rounds
-SORTED_BITS = 6  # that a round counts of records in order beyond those that separate the cuts
-USUAL_BITS = 20  # no round counts more bits than this unless a single split needs them
+CODE_BITS = 40  # the lower bits of a key contain a code, the others the node
+EXTRA_BOXES = 64  # maximum number of boxes that a round counts below any node to save rounds
+SORTED_BITS = 6  # extra bits per round for sorted records, beyond those that separate the cuts
+USUAL_BITS = 20  # maximum number of bits per round, unless a single split needs more
 CODE_SHIFT = np.uint64(CODE_BITS)
 ONE = np.uint64(1)
 TOP = np.uint64(BITS - 32)
@@ -59,12 +59,12 @@ class Tree(NamedTuple):
     """Nodes and their children, in arrays. A node without children is open: its records have not been counted yet."""
 
     bit: Ints  # (nodes,): the first bit of the code that distinguishes the children
-    width: Ints  # (nodes,): how many bits distinguish them; −m for m equal intervals of the first column
+    width: Ints  # (nodes,): the number of bits that distinguish them; −m for m equal intervals of the first column
     first: Ints  # (nodes,): the first child
     children: Ints  # (nodes,): the number of children
-    start: Bins  # (children,): the least code that belongs to the child
-    target: Ints  # (children,): the node that the child is, or −1 − leaf
-    rank: Ints  # (nodes,): how many records of the root come before it in Morton order
+    start: Bins  # (children,): the smallest code of the child
+    target: Ints  # (children,): the node of the child, or −1 − leaf
+    rank: Ints  # (nodes,): the number of the root's records before the node in Morton order
     total: Ints  # (nodes,): the number of records of the root
     sizes: Ints  # (leaves,): the number of records
     same: Ints  # (leaves,): 1 if all records have the same bins
@@ -75,12 +75,12 @@ class Counts(NamedTuple):
 
     keys: Bins
     counts: Ints
-    low: Bins  # (boxes, d): the least and the greatest bin of the records in every column
+    low: Bins  # (boxes, d): the minimum and maximum bin of the records in every column
     high: Bins
 
 
 def new_tree(sizes: Ints, d: int, L: int, split: Split) -> Tree:
-    """Return the tree before the first round: one node for each root; small roots are leaves."""
+    """Return the tree before the first round: one node per root; small roots are leaves."""
     nodes = np.zeros(len(sizes), dtype=np.int64)
     small = sizes <= L
     leaves = np.flatnonzero(small)
@@ -125,9 +125,9 @@ def count_boxes(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
 
 
 def combine_counts(first: Counts, second: Counts) -> Counts:
-    """Add up the counts of two parts of the records."""
+    """Add the counts of two parts of the records."""
     if np.array_equal(first.keys, second.keys):
-        # Parts of a large table tend to occupy the same boxes.
+        # A fast path: parts of a large table usually occupy the same boxes.
         low, high = np.minimum(first.low, second.low), np.maximum(first.high, second.high)
         return Counts(first.keys, first.counts + second.counts, low, high)
     keys = np.concatenate([first.keys, second.keys])
@@ -143,9 +143,9 @@ def combine_counts(first: Counts, second: Counts) -> Counts:
 
 
 def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: int, split: Split) -> Tree:
-    """Let the next round count more levels below the open nodes where, by a sample of the records, that pays.
+    """Make the next round count more levels below the open nodes if a sample of the records shows that it pays off.
 
-    `X` and `roots` are the sample, which has a `share` of all records.
+    `X` and `roots` are the sample, a `share` of all records.
     """
     d = X.shape[1]
     step = d if split == "all" else 1
@@ -183,7 +183,7 @@ def grow(tree: Tree, counted: Counts, d: int, L: int, k: int, split: Split) -> T
         fits = runs_of(rank, total, L, k) == runs_of(rank + sizes - 1, total, L, k)
     leaf = fits | same | (split == "univariate")
     opened = np.flatnonzero(~leaf)
-    # Bits that all records of a node share do not distinguish them: the next round begins after those.
+    # Bits shared by all records of a node do not distinguish them: the next round starts after those.
     bit = _first_bits(low[opened], high[opened], d, split)
     first, children = tree.first.copy(), tree.children.copy()
     first[owners], children[owners] = len(tree.start) + at, many
@@ -220,7 +220,7 @@ def leaf_order(tree: Tree, roots: int) -> Ints:
 
 
 def _widths(sizes: Ints, bit: Ints, d: int, L: int, split: Split) -> Ints:
-    """Return how many bits the next round counts: enough to divide a uniform node into children below L records."""
+    """Return the number of bits for the next round: enough to divide a uniform node into children below L records."""
     if split == "univariate":
         return -np.maximum(1, np.ceil(sizes / L)).astype(np.int64)
     step = d if split == "all" else 1
@@ -250,7 +250,7 @@ def _code(q: Bins, bit: int, width: int) -> np.uint64:
         interval: np.uint64 = ((q[0] >> TOP) * np.uint64(-width)) >> WORD
         return interval
     d = len(q)
-    # Divisions are slow, and most codes begin at the first bit.
+    # Divisions are slow, and most codes start at the first bit.
     level, j = (bit // d, bit % d) if bit else (0, 0)
     code = np.uint64(0)
     while width > 0:
@@ -266,7 +266,7 @@ def _code(q: Bins, bit: int, width: int) -> np.uint64:
 
 @kernel
 def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, table: Counts) -> int:
-    """Fill the counts with a hash table of open addressing; return how many boxes there are."""
+    """Count the boxes in a hash table with open addressing; return their number."""
     n, d = X.shape
     bit, width = tree.bit, tree.width
     keys, counts, lowest, highest = table
@@ -306,7 +306,7 @@ def _codes(Q: Bins, members: Ints, bit: int, width: int) -> Bins:
 
 @kernel
 def _worthwhile(codes: Bins, width: int, widest: int, step: int, full: float, cap: int) -> int:
-    """Return how many bits of sorted codes to count: until no box is full, or there are too many boxes."""
+    """Return the number of bits to count for sorted codes: enough that no box is full, within the limit of boxes."""
     while width + step <= widest:
         shift = np.uint64(widest - width)
         boxes, largest, run = 0, 0, 0
@@ -322,9 +322,9 @@ def _worthwhile(codes: Bins, width: int, widest: int, step: int, full: float, ca
 
 @kernel
 def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int, k: int) -> Ints:
-    """Return the boxes at which a child begins: a child is a range of at most L records, or a single code.
+    """Return the boxes at which children begin: a child is a range of at most L records, or a single code.
 
-    With k > 0 it is a range of records of the same run.
+    With k > 0, a child is a range of records of the same run.
     """
     width, rank, total = tree.width, tree.rank, tree.total
     cuts = np.empty(len(nodes), dtype=np.int64)
@@ -336,7 +336,7 @@ def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int,
         end = a
         while end < len(nodes) and nodes[end] == node:
             end += 1
-        # A stack of ranges that follow each other: where each ends, and how many bits its codes share.
+        # A stack of consecutive ranges: the end of each, and the number of bits that its codes share.
         ends[0], used[0] = end, 0
         depth = 1
         while depth:
@@ -370,10 +370,10 @@ def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     return leaves
 
 
-# Finding a child takes less time than passing arrays, or unpacking them from a tuple: so this is a single loop.
+# Finding a child takes less time than passing arrays or unpacking them from a tuple, hence a single loop.
 @kernel
 def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
-    """Return the open node that each record falls in, or −1 − leaf."""
+    """Return the open node that contains each record, or −1 − leaf."""
     bit, width, first, children, start, target = tree[:6]
     nodes = np.empty(len(X), dtype=np.int64)
     q = np.empty(X.shape[1], dtype=np.uint64)
@@ -384,7 +384,7 @@ def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
             low, high = first[node], first[node] + children[node] - 1
             if low < high:
                 code = _code(q, bit[node], width[node])
-                # Where most boxes are occupied, the code is the position of the child.
+                # If most boxes are occupied, the code is the position of the child.
                 guess = low + np.int64(code) if width[node] >= 0 and code <= np.uint64(high - low) else low
                 if start[guess] == code:
                     low = high = guess
@@ -401,10 +401,10 @@ def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
 
 @kernel
 def run_of(rank: int, total: int, L: int, k: int) -> int:
-    """Return the run that holds the record of a rank, of `total` records of a root.
+    """Return the run of the record with a given rank, among `total` records of a root.
 
-    Records of equal value are cut in the order of the input. The last k records of a root stay together: the last run
-    begins earlier if fewer would be left over, so that every run has k to L records.
+    Records of equal value are cut in input order. The last k records of a root stay together: the last run begins
+    earlier if it would otherwise be too short, so that every run has k to L records.
     """
     return (total - 1) // L if rank >= total - k else rank // L
 

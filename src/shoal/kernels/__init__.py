@@ -1,1 +1,1 @@
-"""Compiled functions that know arrays only: trees, pools, scans, sorts. They trust what they are given."""
+"""Compiled functions that know arrays only: trees, pools, scans, sorts. They trust their arguments."""

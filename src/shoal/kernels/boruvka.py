@@ -1,13 +1,13 @@
 """Exact Euclidean minimum spanning tree by Borůvka's rounds over a kd-tree.
 
-In a round every component of the forest takes the shortest edge that leaves it. W. B. March, P. Ram and A. G. Gray,
+In each round every component of the forest takes the shortest edge that leaves it. W. B. March, P. Ram and A. G. Gray,
 Fast Euclidean minimum spanning tree, KDD 2010, search a space-partitioning tree for these edges; here each record
-first keeps a list of its nearest neighbours, which answers most rounds without a search. A record whose list is
-used up is searched for again only while the distance reached so far is not beyond the shortest edge known for its
-component. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d) memory.
+first stores its nearest neighbours, which answers most rounds without a search. When its list is exhausted, a record is
+searched again only while its current distance is not beyond its component's shortest edge. About O(d n log n) in low
+dimensions, O(d n²) at worst; O(n d) memory.
 
-Edges are compared by length, then by their lower and higher record number: the tree is unique, on any number of
-threads. Places and components are numbers of four bytes as long as these suffice: half the memory to ask for.
+Edges are compared by length, then by their lower and higher record number: the tree is unique, for any number of
+threads. Places and components are four-byte numbers while these suffice, which halves the memory.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from shoal.kernels.kdtree import (
 
 __all__ = ["boruvka", "find_root"]
 
-# Neighbours that a record keeps: more cost the first round, fewer the later ones (measured, d = 2 and d = 10).
+# Neighbours stored per record: more slow the first round, fewer the later ones (measured, d = 2 and d = 10).
 KEPT = 8
 
 
 class _NearLists(NamedTuple):
-    """The nearest neighbours that each record keeps, by places of the tree."""
+    """The nearest neighbours of each record, by places of the tree."""
 
     near: Floats  # (n, KEPT): squared distances, ascending
     near_places: Places
-    used: Places  # how many of them belong to the record's own component
-    fresh: Bools  # whether the next one has not been looked at yet
+    used: Places  # number of leading entries in the record's own component
+    fresh: Bools  # true until the next entry has been examined
 
 
 class _Edges(NamedTuple):
@@ -58,7 +58,7 @@ class _Edges(NamedTuple):
 
 
 def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
-    """Return the ends (record numbers) and squared lengths of the n−1 edges; no two records may be equal."""
+    """Return the ends (record numbers) and squared lengths of the n−1 edges; all records must be distinct."""
     n = len(X)
     tree = build(X)
     shape = (n, min(KEPT, n - 1))
@@ -85,9 +85,9 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
 
 
 def _on_all_leaves(executor: ThreadPoolExecutor, tree: KdTree, threads: int) -> Callable[..., None]:
-    """Return a function that runs a kernel on all leaves, a part of them on each thread."""
+    """Return a function that runs a kernel on all leaves, divided among the threads."""
     leaves = len(tree.leaves)
-    # Parts take different times, so each thread gets a few.
+    # Parts take different times, so each thread gets several.
     parts = min(leaves, 4 * threads if threads > 1 else 1)
     cuts = [leaves * part // parts for part in range(parts + 1)]
 
@@ -101,14 +101,14 @@ def _on_all_leaves(executor: ThreadPoolExecutor, tree: KdTree, threads: int) -> 
 
 @kernel
 def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
-    """Tell whether the edge (a, b) comes before the equally long edge (c, d)."""
+    """Return whether the edge (a, b) comes before the equally long edge (c, d)."""
     i, j, k, l = tree.ids[a], tree.ids[b], tree.ids[c], tree.ids[d]
     return (min(i, j), max(i, j)) < (min(k, l), max(k, l))
 
 
 @kernel
 def _shortest_known(tree: KdTree, component: Places, lists: _NearLists, best: _Edges) -> None:
-    """Take, for each component, the shortest edge that leaves it to a next neighbour of a fresh record."""
+    """Find, for each component, the shortest edge that leaves it to the next neighbour of a fresh record."""
     n, length = lists.near.shape
     for place in range(n):
         if not lists.fresh[place]:
@@ -130,7 +130,7 @@ def _shortest_known(tree: KdTree, component: Places, lists: _NearLists, best: _E
 
 @kernel
 def _node_components(tree: KdTree, component: Places, node_component: Places) -> None:
-    """Write the component that all records of a node belong to, or −1."""
+    """Write the component shared by all records of a node, or −1."""
     n, size = len(tree.rows), tree.leaves.shape[2]
     for node in range(len(tree.right) - 1, -1, -1):
         if tree.right[node] > 0:
@@ -146,13 +146,13 @@ def _node_components(tree: KdTree, component: Places, node_component: Places) ->
 
 
 class _Query(NamedTuple):
-    """The working arrays of a search among the leaves."""
+    """Scratch arrays for a search of the leaves."""
 
     component: Places
     node_component: Places
-    bounds: Floats  # the shortest edge known of each component
-    places: Ints  # the places of a leaf that are searched for
-    limit: Floats  # how long an edge of theirs may be
+    bounds: Floats  # the length of each component's shortest edge so far
+    places: Ints  # the places of a leaf that need a search
+    limit: Floats  # the maximum length of an edge for each of these places
     distances: Floats
     point_gaps: Floats
 
@@ -168,14 +168,14 @@ def _search(
     lists: _NearLists,
     state: State,
 ) -> None:
-    """Find the nearest record of another component for the records of some leaves whose lists are used up.
+    """Search the nearest record of another component for the records of some leaves with exhausted lists.
 
-    What is found becomes the last entry of the list. If there is nothing up to the shortest edge known, the
-    entry keeps the least distance that is still possible.
+    The result becomes the last entry of the list. If nothing is within the shortest edge so far, the entry stores the
+    least distance that is still possible.
     """
     size = tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
-    # Known to this call only, so that what others find changes nothing but the time.
+    # A private copy: results of other threads change only the time.
     bounds, places, limit = shortest.copy(), np.empty(size, dtype=np.int64), np.empty(size)
     query = _Query(component, node_component, bounds, places, limit, np.empty(size), np.empty(size))
     for leaf in range(first, last):
@@ -201,9 +201,9 @@ def _search(
 
 @kernel
 def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]:
-    """Collect the records of a leaf to search for.
+    """Collect the records of a leaf that need a search.
 
-    Returns their number, the component that all of them belong to, or −2, and the length of the longest edge allowed.
+    Returns their number, the component that they share (or −2), and the maximum length of an edge.
     """
     n, length = lists.near.shape
     count, lone, reach = 0, -2, 0.0
@@ -220,7 +220,7 @@ def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]
 
 @kernel
 def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _NearLists) -> float:
-    """Look for the nearest records of other components in a node that is a leaf; return the longest edge allowed."""
+    """Search the nearest records of other components in a leaf; return the maximum length of an edge."""
     reach, limit, bounds = 0.0, query.limit, query.bounds
     other_leaf = -1 - tree.right[node]
     leaf_gaps(tree, leaf, node, query.point_gaps)
@@ -239,7 +239,7 @@ def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Qu
 
 @kernel
 def _answer(count: int, query: _Query, lists: _NearLists) -> None:
-    """Offer what was found as the next neighbours."""
+    """Make the results the next neighbours."""
     last = lists.near.shape[1] - 1
     for t in range(count):
         place = query.places[t]
@@ -255,7 +255,7 @@ def _answer(count: int, query: _Query, lists: _NearLists) -> None:
 def _keep_foreign(
     tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _NearLists
 ) -> float:
-    """Keep the nearest record of another component among those of a leaf; return the longest edge allowed now."""
+    """Store the nearest record of another component in a leaf; return the new maximum length of an edge."""
     near, near_places = lists.near, lists.near_places
     last = near.shape[1] - 1
     for i in range(len(distances)):
@@ -272,7 +272,7 @@ def _keep_foreign(
 
 @kernel
 def find_root(parent: Places, place: int) -> int:
-    """Return the root of a component, halving the way to it."""
+    """Return the root of a component, halving the path to it."""
     while parent[place] != place:
         parent[place] = parent[parent[place]]
         place = parent[place]
@@ -281,7 +281,7 @@ def find_root(parent: Places, place: int) -> int:
 
 @kernel
 def _join(tree: KdTree, parent: Places, component: Places, best: _Edges, edges: _Edges, count: int) -> int:
-    """Join the components along their shortest edges; return how many edges there are now."""
+    """Join the components along their shortest edges; return the number of edges."""
     n = len(parent)
     for part in range(n):
         if best.square[part] == np.inf:

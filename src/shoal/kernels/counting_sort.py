@@ -1,4 +1,4 @@
-"""Rows sorted by the target they go to, and put back: counting sort and scatter, O(n)."""
+"""Sort rows by target and restore their order: counting sort and scatter, O(n)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["put_rows", "sort_by_target"]
 
 @kernel
 def put_rows(target: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
-    """Write row i of some to row order[i] of others."""
+    """Write row i of `rows` to row order[i] of `target`."""
     for i in range(len(order)):
         for j in range(rows.shape[1]):
             target[order[i], j] = rows[i, j]
 
 
 def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
-    """Return the records in the order of their targets, as they were within one, and where each target begins.
+    """Return the records sorted stably by target, and the start of each target.
 
     Examples
     --------
-    >>> [found.tolist() for found in sort_by_target(np.array([1, 0, 1]), 2)]
+    >>> [part.tolist() for part in sort_by_target(np.array([1, 0, 1]), 2)]
     [[1, 0, 2], [0, 1, 3]]
     """
     order, ends = np.empty(len(target), dtype=np.int64), np.zeros(targets + 1, dtype=np.int64)
@@ -36,12 +36,12 @@ def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
 
 @kernel(counted=False)
 def _sort_by_target(target: Ints, order: Ints, ends: Ints) -> None:
-    """Write the order, and where each target ends; the last place of `ends` is for nobody."""
+    """Write the order and the end of each target; the last place of `ends` is unused."""
     for t in target:
         ends[t + 1] += 1
     for t in range(len(ends) - 1):
         ends[t + 1] += ends[t]
-    # What begins a target moves on with every record, to where it ends.
+    # The start of a target moves with every record until it is the end.
     for i in range(len(target)):
         order[ends[target[i]]] = i
         ends[target[i]] += 1

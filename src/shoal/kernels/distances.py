@@ -1,7 +1,7 @@
-"""Squared distances, and the list of the nearest records found so far.
+"""Squared distances, and the list of the nearest records so far.
 
-Every distance in this package adds up its terms in the order of the columns, so that equal distances are equal to the
-last bit wherever they are computed. Ties go to the lowest record number.
+Every distance in this package adds its terms in the order of the columns, so that equal distances are equal to the last
+bit wherever they are computed. Ties go to the lowest record number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def squared_distance(a: Floats, b: Floats) -> float:
 
 @kernel(counted=False)
 def squared_distances(columns: Floats, start: int, size: int, point: Floats, out: Floats) -> None:
-    """Write the squared distances from a point to consecutive records that are stored by columns."""
+    """Write the squared distances from a point to consecutive records stored by columns."""
     for i in range(size):
         out[i] = 0.0
     for j in range(len(point)):
@@ -41,7 +41,7 @@ def squared_distances(columns: Floats, start: int, size: int, point: Floats, out
 
 @kernel(counted=False)
 def manhattan_distances(columns: Floats, start: int, size: int, point: Floats, out: Floats) -> None:
-    """Write the Manhattan distances from a point to consecutive records that are stored by columns."""
+    """Write the Manhattan distances from a point to consecutive records stored by columns."""
     for i in range(size):
         out[i] = 0.0
     for j in range(len(point)):
@@ -53,7 +53,7 @@ def manhattan_distances(columns: Floats, start: int, size: int, point: Floats, o
 
 @kernel(counted=False, inner=True)
 def insert_nearest(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
-    """Insert a record into the ascending list of the nearest records and drop the last one."""
+    """Insert a record into the ascending list of nearest records and drop the last one."""
     t = len(near) - 1
     while t > 0 and (near[t - 1] > distance or (near[t - 1] == distance and near_ids[t - 1] > record)):
         near[t] = near[t - 1]

@@ -1,8 +1,8 @@
-"""Distances in float32: cheap scores that tell which records need a distance in float64.
+"""Distances in float32: cheap scores that select the records that need a distance in float64.
 
-With x and p counted from a common origin, |x − p|² = |p|² + 2 (|x|²/2 − x·p). The score in brackets takes a few vector
-instructions for several records at once. Scores are rounded, so they only ever rule records out; what they leave in
-doubt is computed in float64 (`shoal.kernels.distances`).
+With x and p relative to a common origin, |x − p|² = |p|² + 2 (|x|²/2 − x·p). The score in brackets takes a few vector
+instructions for several records at once. Scores are rounded, so they only rule records out; the remaining distances are
+computed in float64 (`shoal.kernels.distances`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats32 = NDArray[np.float32]
 APPROXIMATE = {"contract", "reassoc", "nnan", "ninf", "nsz"}  # fastmath flags for results that are rounded anyway
 FLOAT32_ROUNDOFF = 2.0**-24
 FLOAT32_LARGEST = 1e15  # squares of greater distances overflow float32
-FLOAT32_SMALLEST = 1e-35  # smaller products vanish in float32
+FLOAT32_SMALLEST = 1e-35  # smaller products underflow in float32
 
 
 @kernel(counted=False, inner=True)
@@ -73,11 +73,11 @@ def score_records(columns32: Floats32, point: Floats32, scores: Floats32) -> Non
 
 @kernel(counted=False, inner=True, fastmath=APPROXIMATE)
 def score_bound(scores: Floats32, d: int, sign: float, offset: float, norm: float) -> float:
-    """Return a lower bound on `sign` times the squared distances that were scored.
+    """Return a lower bound on `sign` times the scored squared distances.
 
-    The point lies at distance `offset` from the origin, the records at distance `norm` at most. Rounding each number to
-    float32, and each sum of d + 1 products, costs at most (d + 4) · FLOAT32_ROUNDOFF · (|x| + |p|)², whatever the order
-    of the sum.
+    `offset` is the distance of the point from the origin, `norm` the maximum distance of the records. Rounding each
+    number to float32, and each sum of d + 1 products, costs at most (d + 4) · FLOAT32_ROUNDOFF · (|x| + |p|)², in any
+    order of the sum.
     """
     sign32 = np.float32(sign)
     lowest = sign32 * scores[0]

@@ -1,4 +1,4 @@
-"""The steps that the fixed-size methods D and C share: gather a group, and place the records that are left over.
+"""Common steps of the fixed-size methods D and C: grow a group, and place the leftover records.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2.
@@ -20,7 +20,7 @@ __all__ = ["GroupBuffers", "gather", "new_group_buffers", "place_leftovers"]
 
 
 class GroupBuffers(NamedTuple):
-    """The members of the group that is gathered, and the arrays that gathering writes to."""
+    """The members of the current group, and scratch arrays."""
 
     members: Ints  # (k,)
     total: Floats  # (d,)
@@ -63,7 +63,7 @@ def gather(X: Floats, pool: Pool, buffers: GroupBuffers, seed_record: int, group
 
 @kernel
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
-    """Add each record left in a pool (`place`), in order, to the group whose centroid is nearest, and update that."""
+    """Add each leftover record of a pool (`place`), in order, to the group with the nearest, updated centroid."""
     d = X.shape[1]
     total, centres, sizes = np.zeros((groups, d)), np.empty((groups, d)), np.zeros(groups)
     for i in range(len(X)):

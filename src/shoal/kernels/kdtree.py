@@ -1,11 +1,11 @@
-"""A kd-tree over records, packed for scanning; the spanning tree and the tour search in it.
+"""A kd-tree of records, packed for scanning; used by the spanning tree and the tour.
 
-Records are sorted into leaves of one size (the last one padded) by splitting the widest side of the
-bounding box. Nodes are numbered in preorder, so a node that covers the leaves a … b−1 has its children at
-``node + 1`` and ``node + 2 (mid − a)``. Building costs O(n d log n) time, the tree O(n d) memory.
+Splits of the widest side of the bounding box sort the records into leaves of equal size (the last one padded). Nodes
+are numbered in preorder, so a node that covers the leaves a … b−1 has its children at ``node + 1`` and ``node + 2 (mid
+− a)``. Building takes O(n d log n) time, the tree O(n d) memory.
 
-Box distances are sums of the same rounded terms in the same order as record distances, and rounding is monotone:
-a box is never computed to be farther than a record in it, so pruning loses nothing, not even a tie.
+Box distances are sums of the same rounded terms in the same order as record distances, and rounding is monotone: the
+computed distance of a box never exceeds that of a record in it, so pruning loses nothing, not even a tie.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ __all__ = [
     "siblings",
 ]
 
-# Leaves of 16 records for up to three columns, of 32 for more, where boxes prune less (measured, d = 2 and d = 10).
+# Leaves of 16 records for up to three columns, of 32 beyond, where boxes prune less (measured, d = 2 and d = 10).
 FEW_COLUMNS, SMALL_LEAF, LEAF = 3, 16, 32
-# A level has at most three quarters of the leaves of the one above, and a search keeps one sibling on each level.
+# A level has at most three quarters of the leaves of the one above, and a search stores one sibling per level.
 DEPTH = 128
 
-Places = NDArray[np.integer[Any]]  # of four bytes or eight
+Places = NDArray[np.integer[Any]]  # four or eight bytes
 
 
 class KdTree(NamedTuple):
     """Records in the order of the leaves; a place is a position in that order."""
 
     rows: Floats  # (places, d): the records
-    leaves: Floats  # (leaves, d, size): the records of each leaf by columns; inf where the last leaf is padded
-    ids: Ints  # record at each place, NO_RECORD where padded
-    boxes: Floats  # (nodes, 2, d), least and greatest values
+    leaves: Floats  # (leaves, d, size): the records of each leaf by columns; inf for padding in the last leaf
+    ids: Ints  # the record at each place, NO_RECORD for padding
+    boxes: Floats  # (nodes, 2, d): minimum and maximum values
     right: Ints  # right child of each node, −1 − leaf at a leaf; the left child is the next node
 
 
@@ -113,7 +113,7 @@ def _enclose(rows: Floats, start: int, stop: int, boxes: Floats, node: int) -> i
 
 @kernel
 def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node: int, a: int, b: int, size: int) -> int:
-    """Return the leaf to split at: at the middle of the box's side, but with a quarter of the leaves on each side."""
+    """Return the leaf to split at: the middle of the box's side, with at least a quarter of the leaves on each side."""
     middle = boxes[node, 0, axis] / 2 + boxes[node, 1, axis] / 2
     below = 0
     for i in range(start, stop):
@@ -194,10 +194,10 @@ def push_children(tree: KdTree, home: int, node: int, stack: Ints, gaps: Floats,
 
 @kernel
 def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: Places, state: State) -> None:
-    """Find the nearest other records of those in the leaves first … last−1, as many as `near` has columns.
+    """Find the nearest other records of the records in the leaves first … last−1, as many as `near` has columns.
 
-    They come ascending by squared distance, then record number. The tree is
-    traversed once for all records of a leaf, from the leaf outwards.
+    They are sorted by squared distance, then record number. The tree is traversed once for all records of a leaf, from
+    the leaf outwards.
     """
     n, count, size = len(tree.rows), near.shape[1], tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)

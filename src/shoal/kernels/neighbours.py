@@ -1,12 +1,12 @@
-"""The nearest records of every record, for methods that look at neighbours only, never an n×n matrix.
+"""The nearest records of every record, for methods that use only neighbours and no n×n matrix.
 
-`nearby`: records are sorted into leaves by halving them at the median of their widest column; every leaf knows its
-bounding box. For each record the distances to its own leaf are computed first, then those to the leaves whose box is
-not farther than the nearest records found so far. O(n d log n) to sort, and for each record O(n d / `LEAF`) for the
-boxes and O(d) for every record of a leaf that is looked at; memory O(n (d + count)). There is no tree to walk: this
-takes a fraction of the time that a tree of many levels takes to compile, and is as fast for some ten thousand records.
+`nearby` sorts records into leaves by halving them at the median of their widest column; every leaf stores its bounding
+box. For each record the distances to its own leaf are computed first, then those to leaves whose box is not farther
+than the nearest records so far. O(n d log n) to sort, and per record O(n d / `LEAF`) for the boxes and O(d) for every
+record of a visited leaf; memory O(n (d + count)). Without a tree of many levels it compiles in a fraction of the time,
+and is as fast for tens of thousands of records.
 
-`nearest` asks scipy's tree, which is faster for more records, and faster still if lists need not be exact.
+`nearest` uses scipy's tree, which is faster for more records, and faster still if lists may be approximate.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distances
 __all__ = ["leaves_of", "list_size", "nearby", "nearest", "neighbour_lists"]
 
 LEAF = 96
-SHARE = 2000  # records that a thread takes at a time
-# A search looks at the 2k nearest of each record, at FEWEST or more of them. Where that is more than MOST, it looks at
-# the nearest of every second record, or of every third, …: longer lists take memory and time, and find nothing better.
+SHARE = 2000  # records per task of a thread
+# A search uses the 2k nearest records of each record, but at least FEWEST. Beyond MOST it uses the nearest among every
+# second, third, … record: longer lists take memory and time without better results.
 FEWEST, MOST = 12, 512
 
 
 def list_size(n: int, k: int) -> tuple[int, int]:
-    """Return the number of neighbours that a search for groups of k looks at, and t if among every t-th record.
+    """Return the number of neighbours for a search for groups of k, and t if they are among every t-th record.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def list_size(n: int, k: int) -> tuple[int, int]:
 
 
 def neighbour_lists(X: Floats, k: int, *, state: State, threads: int) -> tuple[Ints, Floats, int]:
-    """Return what `nearby` does for a search for groups of k, and t if lists are among every t-th record."""
+    """Return the lists of `nearby` for groups of k, and t if they contain only every t-th record."""
     count, step = list_size(len(X), k)
     return *nearby(X, count, state=state, step=step, threads=threads), step
 
@@ -51,9 +51,9 @@ def neighbour_lists(X: Floats, k: int, *, state: State, threads: int) -> tuple[I
 def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints:
     """Return the `count` nearest other records of each record, nearest first, ``(n, count)``.
 
-    With `step` they are the nearest among every `step`-th record. With `slack` each may be up to 1 + slack times as far
-    as the one in its place: on 100,000 normal records in ten dimensions a slack of 1 takes a ninth of the time and
-    still finds most of them.
+    With `step`, they are the nearest among every `step`-th record. With `slack`, each may be up to 1 + slack times as
+    far as the exact one: on 100,000 normal records in ten dimensions a slack of 1 takes a ninth of the time and still
+    finds most of them.
 
     Examples
     --------
@@ -64,11 +64,11 @@ def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints
 
     n = len(X)
     count = min(count, -(-n // step) - 1)
-    # A common offset would cost the tree its digits.
+    # A common offset would cost the tree precision.
     X = X - X[0]
     _, places = cKDTree(X[::step]).query(X, count + 1, eps=slack, workers=-1)
     places = places.reshape(n, count + 1) * step
-    # A record is not always first in its own list: duplicates may precede it, or push it out.
+    # A record is not always first in its own list: duplicates may precede it, or displace it.
     foreign = places != np.arange(n)[:, None]
     full = foreign.all(axis=1)
     foreign[full, -1] = False
@@ -78,8 +78,8 @@ def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints
 def nearby(X: Floats, count: int, *, state: State, step: int = 1, threads: int = 1) -> tuple[Ints, Floats]:
     """Return the `count` nearest other records of each record and their squared distances, nearest first.
 
-    With `step` they are the nearest among every `step`-th record. Ties go to the lowest record number. With fewer other
-    records, or when asked to stop, numbers are −1.
+    With `step`, they are the nearest among every `step`-th record. Ties go to the lowest record number. With fewer
+    other records, or if a stop is requested, missing numbers are −1.
 
     Examples
     --------
@@ -107,11 +107,11 @@ def nearby(X: Floats, count: int, *, state: State, step: int = 1, threads: int =
 
 
 class Leaves(NamedTuple):
-    """Records, leaf by leaf."""
+    """Records, sorted into leaves."""
 
     columns: Floats  # (d, n)
     order: Ints  # the number of each record
-    starts: Ints  # where each leaf begins and the last one ends
+    starts: Ints  # the start of each leaf and the end of the last one
     low: Floats  # (d, leaves): bounding boxes
     high: Floats
 
@@ -125,7 +125,7 @@ def _in_leaves(X: Floats, records: Ints) -> Leaves:
 
 
 def leaves_of(X: Floats) -> tuple[Ints, Ints]:
-    """Return the records leaf by leaf, and where each leaf begins and the last one ends.
+    """Return the records leaf by leaf, with the start of each leaf and the end of the last one.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
     squares: Floats,
     state: State,
 ) -> None:
-    """Write the lists of the records in the leaves first … last − 1 of the queries, chosen from those in `leaves`."""
+    """Write the lists of the queries in the leaves first … last − 1, chosen from the records in `leaves`."""
     starts, many, count = queries.starts, len(leaves.starts) - 1, len(best) - 1
     for home in range(first, last):
         for place in range(starts[home], starts[home + 1]):
@@ -179,7 +179,7 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
                 best[t], ids[t] = np.inf, NO_RECORD
             for j in range(len(point)):
                 point[j] = queries.columns[j, place]
-            # The home leaf, or one near it, comes first, then the others from there on, wrapping around.
+            # The home leaf, or one near it, comes first, then the others in order, wrapping around.
             for turn in range(many):
                 leaf = (home * many // (len(starts) - 1) + turn) % many
                 if _gap(leaves, leaf, point) <= best[count]:
@@ -189,7 +189,7 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
 
 @kernel(counted=False, inner=True)
 def _look(leaves: Leaves, leaf: int, point: Floats, distances: Floats, best: Floats, ids: Ints) -> None:
-    """Keep the nearest records of a leaf."""
+    """Insert the nearest records of a leaf into the list."""
     last, start = len(best) - 1, leaves.starts[leaf]
     size = leaves.starts[leaf + 1] - start
     squared_distances(leaves.columns, start, size, point, distances)
@@ -201,7 +201,7 @@ def _look(leaves: Leaves, leaf: int, point: Floats, distances: Floats, best: Flo
 
 @kernel(counted=False, inner=True)
 def _keep(record: int, best: Floats, ids: Ints, near: Ints, squares: Floats) -> None:
-    """Write the list of a record without the record itself, or without the last if duplicates pushed it out."""
+    """Write the list of a record without the record itself, or without the last one if duplicates displaced it."""
     t = 0
     for i in range(len(ids)):
         if ids[i] not in (record, NO_RECORD) and t < near.shape[1]:

@@ -1,18 +1,18 @@
-"""The pool: the records that do not have a group yet, in a kd-tree that shrinks with them.
+"""The pool: the records without a group, in a kd-tree that shrinks with them.
 
-The tree is built by halving the records at the median of the column that spreads most until they fit into leaves of
-`LEAF` records. Only every fourth level is kept, so a node has up to 16 children, whose bounds are computed together,
-and the records of a leaf lie in contiguous columns: both are short runs of vector instructions.
+The tree is built by halving the records at the median of the column with the largest spread until they fit into leaves
+of `LEAF` records. Only every fourth level is stored, so a node has up to 16 children, whose bounds are computed
+together. The records of a leaf are stored in contiguous columns: both are short runs of vector instructions.
 
-Every node knows how many records are left below it, their exact bounding box, and the greatest distance of one of them
-to a common centre. Queries (`shoal.kernels.pool_queries`) use these to skip nodes. A removal keeps them exact: the last
-record of the leaf takes the place of the one that is removed, and bounds that it alone determined shrink. Once enough
-records have left, the tree is built again.
+Every node stores the number of records below it, their exact bounding box, and the greatest distance of one of them to
+a common centre. Queries (`shoal.kernels.pool_queries`) use these to skip nodes. A removal keeps them exact: the last
+record of the leaf replaces the removed one, and bounds that it alone determined shrink. After enough removals the tree
+is rebuilt.
 
-Compiling costs more than grouping most tables. So the tree is built from Python, by kernels that are compiled on their
-own, and queries are inlined into the kernels that call them, best from one place in each.
+Compiling takes longer than grouping most tables. Therefore the tree is built from Python, by kernels that are compiled
+separately, and queries are inlined into their callers, ideally at one place in each.
 
-Building costs O(d n log n), a removal O(d LEAF) and usually much less; memory is O(n d).
+Building takes O(d n log n), a removal O(d LEAF) and usually much less; memory is O(n d).
 """
 
 from __future__ import annotations
@@ -48,47 +48,47 @@ __all__ = [
     "pool_view",
 ]
 
-LEAF = 64  # records of a leaf at most
-HALVINGS = 4  # between two levels that are kept
-FEW_COLUMNS = 3  # up to this number of columns float32 saves nothing, and rebuilding the tree pays late
+LEAF = 64  # maximum number of records in a leaf
+HALVINGS = 4  # between two stored levels
+FEW_COLUMNS = 3  # with at most this number of columns, float32 saves nothing and rebuilding pays off late
 VECTOR = 16  # float32 scores are computed for a multiple of this number of records
-STACK = 256  # levels × children, at most
-SAMPLE = 200  # records that decide which column spreads most
+STACK = 256  # maximum of levels × children
+SAMPLE = 200  # records that determine the column with the largest spread
 EXTRA_SCANS = 50  # beyond the number of leaves, before the centre is moved
-ROUNDING = 1e-9  # far more than the rounding error of a bound, for any sensible number of columns
+ROUNDING = 1e-9  # far more than the rounding error of a bound, for any realistic number of columns
 
 # Places in `Pool.counts`: levels below the root; halvings between the root and level 1; records when the tree was
-# built; whether float32 is of use; leaves that queries for the record farthest from the centroid have scanned since the
-# centre was set; leaves that the last query for a farthest record has scanned.
+# built; 1 if float32 helps; leaves scanned by queries for the record farthest from the centroid since the centre was
+# set; leaves scanned by the last query for a farthest record.
 LEVELS, TOP_HALVINGS, BUILT, USE_FLOAT32, SCANNED, LAST_SCANNED = range(6)
 
 
 class Pool(NamedTuple):
-    """The records without a group. Level 0 of the tree is the root, the last level are the leaves."""
+    """The records without a group. Level 0 of the tree is the root; the last level has the leaves."""
 
     columns: Floats  # (leaves, d, LEAF)
     columns32: Floats32  # (leaves, 1 + d or one more, LEAF): half the squared norm, then columns from the origin
     ids: Ints  # (leaves, LEAF): the records
-    radius: Floats  # (leaves, LEAF): their distances to the centre
-    place: Ints  # leaf · LEAF + slot of each record, -1 once it has left
-    remaining: Ints  # records left below each node
+    radius: Floats  # (leaves, LEAF): distances of these records to the centre
+    place: Ints  # leaf · LEAF + slot of each record, -1 after its removal
+    remaining: Ints  # the number of records below each node
     low: Floats  # (d, nodes): bounding boxes
     high: Floats
-    reach: Floats  # greatest distance to the centre below each node
-    norm: Floats  # (leaves,): greatest distance to the origin when the tree was built
-    start: Ints  # first node of each level
-    counts: Ints  # numbers about the tree, see LEVELS and the names after it
-    centre: Floats  # (d,): the centre that radius and reach refer to
+    reach: Floats  # the greatest distance to the centre below each node
+    norm: Floats  # (leaves,): the greatest distance to the origin when the tree was built
+    start: Ints  # the first node of each level
+    counts: Ints  # numbers about the tree, see LEVELS etc.
+    centre: Floats  # (d,): the centre for radius and reach
     origin: Floats  # (d,): the centroid when the tree was built
-    total: Floats  # (d,): sum of the records left
-    # Buffers that a query writes to, which saves allocating them: two queries of a pool must not run at the same time.
+    total: Floats  # (d,): the sum of the remaining records
+    # Scratch arrays for queries, to save allocations: two queries of a pool must not run at the same time.
     mean: Floats  # (d,): the centroid
-    to_centre: Floats  # (d,): from the point to the centre
-    point32: Floats32  # (d or one more,): the point from the origin
+    to_centre: Floats  # (d,): the vector from the point to the centre
+    point32: Floats32  # (d or one more,): the point relative to the origin
     scores: Floats32  # (LEAF,): see `score_records`
     distances: Floats  # (LEAF,): squared distances to the records of a leaf
     child_bounds: Floats  # (children of a node,): bounds on the distances to their records
-    bounds: Floats  # (STACK,): of the nodes that are still to be searched
+    bounds: Floats  # (STACK,): bounds of the nodes still to be searched
     nodes: Ints
 
 
@@ -99,14 +99,14 @@ def pool_view(pool: Pool) -> Pool:
 
 
 def pool_centroid(pool: Pool) -> Floats:
-    """Return the centroid of the records left."""
+    """Return the centroid of the remaining records."""
     mean: Floats = pool.total / pool.remaining[0]
     return mean
 
 
 @kernel(inline=True)
 def pool_mean(pool: Pool) -> Floats:
-    """Return the centroid of the records left, in the buffer `mean` of the pool: for kernels."""
+    """Return the centroid of the remaining records, in the pool's buffer `mean`: for kernels."""
     mean, total, remaining = pool.mean, pool.total, pool.remaining[0]
     for j in range(len(mean)):
         mean[j] = total[j] / remaining
@@ -115,13 +115,13 @@ def pool_mean(pool: Pool) -> Floats:
 
 @kernel(counted=False, inner=True)
 def padded_size(size: int) -> int:
-    """Return the number of records of a leaf, padded."""
+    """Return the number of records of a leaf after padding."""
     return (size + VECTOR - 1) // VECTOR * VECTOR
 
 
 @kernel(counted=False, inner=True)
 def pad_leaf(columns32: Floats32, size: int) -> None:
-    """Pad a leaf with copies of its first record, which leave the least and the greatest score as they are."""
+    """Pad a leaf with copies of its first record, which do not change the least and the greatest score."""
     for j in range(len(columns32)):
         for slot in range(size, padded_size(size)):
             columns32[j, slot] = columns32[j, 0]
@@ -191,7 +191,7 @@ def pool_new(X: Floats) -> Pool:
 
 
 def _halvings(n: int) -> int:
-    """Return how often n records are halved until each part fits into a leaf."""
+    """Return the number of halvings until each part of n records fits into a leaf."""
     bits = 0
     while LEAF << bits < n:
         bits += 1
@@ -218,7 +218,7 @@ def build_tree(X: Floats, ids: Ints, pool: Pool) -> None:
 
 @kernel(counted=False)
 def _halve(X: Floats, bits: int, keys: Floats, rows: Ints, begin: Ints) -> None:
-    """Halve the rows repeatedly by the column that spreads most in a sample, and write where each part begins."""
+    """Halve the rows repeatedly by the column with the largest spread in a sample, and write the start of each part."""
     d = X.shape[1]
     for bit in range(bits):
         for part in range((1 << bit) - 1, -1, -1):
@@ -284,7 +284,7 @@ def _enclose_children(pool: Pool) -> None:
 
 @kernel(counted=False, inner=True)
 def _copy_rows(X: Floats, rows: Ints, origin: Floats, columns: Floats, columns32: Floats32) -> float:
-    """Copy some rows into a leaf, and return the greatest squared distance of one to the origin."""
+    """Copy some rows into a leaf; return their greatest squared distance to the origin."""
     reach = 0.0
     for slot in range(len(rows)):
         norm = 0.0
@@ -301,7 +301,7 @@ def _copy_rows(X: Floats, rows: Ints, origin: Floats, columns: Floats, columns32
 
 @kernel(counted=False)
 def set_centre(pool: Pool) -> None:
-    """Move the centre to the centroid of the records left."""
+    """Move the centre to the centroid of the remaining records."""
     for j in range(len(pool.total)):
         pool.centre[j] = pool.total[j] / pool.remaining[0]
     pool.counts[SCANNED] = 0
@@ -324,7 +324,7 @@ def set_centre(pool: Pool) -> None:
 
 @kernel(inline=True)
 def pool_remove(pool: Pool, record: int) -> None:
-    """Remove a record and keep the bounds of the tree tight."""
+    """Remove a record and tighten the bounds of the tree."""
     place, ids, total, columns32, radii = pool.place, pool.ids, pool.total, pool.columns32, pool.radius
     leaf, slot = place[record] // LEAF, place[record] % LEAF
     remaining, start, reach, low, high, columns = (
@@ -338,7 +338,7 @@ def pool_remove(pool: Pool, record: int) -> None:
     levels = pool.counts[LEVELS]
     last = remaining[start[levels] + leaf] - 1
     mover = ids[leaf, last]
-    # The two records are swapped, so that the one removed can still be read behind the last.
+    # Swap the two records, so that the removed one remains readable after the last.
     for j in range(len(total)):
         value = columns[j, slot]
         total[j] -= value
@@ -353,7 +353,7 @@ def pool_remove(pool: Pool, record: int) -> None:
         for j in range(1 + len(total)):
             columns32[leaf, j, slot] = columns32[leaf, j, last]
         pad_leaf(columns32[leaf], last)
-    # Tighten the bounds that the record touched, from its leaf up to the root.
+    # Tighten the bounds that the record determined, from its leaf up to the root.
     node, touched = start[levels] + leaf, True
     for level in range(levels, -1, -1):
         first, end, reaches, lows, highs = 0, last, radii[leaf], columns, columns
@@ -377,11 +377,11 @@ def pool_remove(pool: Pool, record: int) -> None:
 
 @kernel(inline=True)
 def pool_needs_refresh(pool: Pool) -> int:
-    """Return what `pool_refresh` would do: nothing (0), move the centre (1) or rebuild the tree (2).
+    """Return the action of `pool_refresh`: nothing (0), move the centre (1) or rebuild the tree (2).
 
-    Rebuilding pays once half of the records have left, with few columns once most of them have. Moving the centre pays
-    once the centroid has drifted away from it so far that queries for the record farthest from the centroid have
-    scanned more leaves than there are, and `EXTRA_SCANS`.
+    Rebuilding pays off when half of the records have left; with few columns, when most have. Moving the centre pays off
+    when the centroid has drifted so far that queries for the record farthest from it have scanned more leaves than
+    there are, plus `EXTRA_SCANS`.
     """
     start, counts = pool.start, pool.counts
     n, levels, times = pool.remaining[0], counts[LEVELS], 2 if len(pool.total) > FEW_COLUMNS else 8
@@ -391,7 +391,7 @@ def pool_needs_refresh(pool: Pool) -> int:
 
 
 def pool_refresh(pool: Pool) -> None:
-    """Rebuild the tree from the records left, or move its centre, if that pays. Queries are correct without it."""
+    """Rebuild the tree or move its centre, if that pays off. Queries are correct without it."""
     due = pool_needs_refresh.py_func(pool)
     if due == 2:
         levels = pool.counts[LEVELS]

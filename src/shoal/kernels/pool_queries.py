@@ -1,12 +1,12 @@
-"""Queries of the pool: the nearest and the farthest records of a point.
+"""Queries of the pool: the records nearest to and farthest from a point.
 
-Nearest records are pruned by the bounding boxes, farthest ones by box and ball together (`_upper_bounds`). A leaf that
-cannot be pruned is scored in float32 first, at a quarter of the cost; only where that leaves a doubt are its distances
-computed in float64.
+Bounding boxes prune searches for nearest records; boxes and balls together prune those for farthest ones
+(`_upper_bounds`). A leaf that cannot be pruned is scored in float32 first, at a quarter of the cost; its distances are
+computed in float64 only if the scores leave a doubt.
 
-Bounds prune without changing results. A box bound adds up the same terms in the same order as a distance, each at most
-as large, and rounding keeps order: it is never above a computed distance. The other bounds are widened by more than
-their rounding. Ties go to the lowest record number, so nodes that could hold an equal distance are searched.
+Bounds prune without changing results. A box bound adds the same terms in the same order as a distance, each at most as
+large, and rounding preserves order: it never exceeds a computed distance. The other bounds are widened by more than
+their rounding. Ties go to the lowest record number, so nodes that may contain an equal distance are searched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from shoal.kernels.pool import (
 
 __all__ = ["pool_farthest", "pool_farthest_from_centroid", "pool_nearest"]
 
-UNDERFLOW = 1e-300  # more than is lost by squares that are too small to be exact
+UNDERFLOW = 1e-300  # more than the loss from squares that underflow
 
 
 @kernel(counted=False, inner=True)
@@ -46,7 +46,7 @@ def _lower_bounds(low_sides: Floats, high_sides: Floats, first: int, last: int, 
         low, high = low_sides[j, first:last], high_sides[j, first:last]
         for i in range(last - first):
             below, above = low[i] - p, p - high[i]
-            # Conditional expressions become vector instructions, max() becomes branches; the same holds below.
+            # Conditional expressions become vector instructions, max() becomes branches; the same applies below.
             outside = below > above
             delta = below if outside else above
             away = delta > 0.0
@@ -66,11 +66,11 @@ def _upper_bounds(
     offset: float,
     out: Floats,
 ) -> None:
-    """Write upper bounds on the same distances; `to_centre` leads from the point to the centre, `offset` is its length.
+    """Write upper bounds on the same distances; `to_centre` is the vector from point to centre, `offset` its length.
 
-    With y = x − c, c the centre and a = c − p, |x − p|² = |a|² + |y|² + 2 a·y, where y lies in a box and |y| is at most
+    With y = x − c, c the centre and a = c − p, |x − p|² = |a|² + |y|² + 2 a·y, where y is in a box and |y| is at most
     the reach ρ. For any μ ≥ 0 that is at most |a|² + ρ² + μ ρ² + Σ max (2 a y − μ y²) over each side of the box: the
-    best of box and ball in one (a Lagrangian bound). The μ taken suits the ball of all records.
+    best of box and ball in one (a Lagrangian bound). The μ used here suits the ball of all records.
     """
     bounds, reach = out[: last - first], reaches[first:last]
     mu = 0.6 * offset / reaches[0] if reaches[0] > 0.0 else 0.0
@@ -94,9 +94,9 @@ def _upper_bounds(
 def _push(
     bounds: Floats, nodes: Ints, base: int, child_bounds: Floats, sign: float, threshold: float, first: int, last: int
 ) -> int:
-    """Push nodes whose bounds were found onto the stack, ascending, and return its top.
+    """Push nodes with known bounds onto the stack, ascending, and return its top.
 
-    A bound is multiplied by `sign`, and a node whose bound is then below `threshold` is left out.
+    A bound is multiplied by `sign`; nodes whose result is below `threshold` are skipped.
     """
     top = base
     for i in range(last - first):
@@ -135,7 +135,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
         near_ids[i] = NO_RECORD
     offset = to_float32(pool.origin, point, pool.point32) if pool.counts[USE_FLOAT32] else np.inf
     leaves = start[pool.counts[LEVELS]]
-    # The stack holds negated bounds: the nearest node is on top.
+    # The stack has negated bounds: the nearest node is on top.
     bounds[0], nodes[0], top = 0.0, 0, 0
     while top >= 0:
         node = nodes[top]
@@ -207,7 +207,7 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
 
 @kernel(inline=True)
 def pool_farthest_from_centroid(pool: Pool) -> int:
-    """Return the record farthest from the centroid of those left, and count the leaves scanned for it.
+    """Return the record farthest from the centroid of the remaining ones, and count the scanned leaves.
 
     `shoal.kernels.pool.pool_needs_refresh` reads the count.
     """

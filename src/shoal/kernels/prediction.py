@@ -1,10 +1,10 @@
-"""Predictions of the queries that MDAV will make, answered ahead of time by several threads; the groups stay the same.
+"""Predict MDAV's next queries and answer them in advance, in several threads; the groups do not change.
 
-The next extremes r are among the records that are farthest from the centroid now. For some of these, threads find the
-farthest record s and the nearest records of r and of s. As records only ever leave the pool, such answers stay right:
-the farthest record as long as it is in the pool, and of a list of nearest records the first k that are in the pool, if
-there are that many. Queries that were not predicted, or whose answers have become wrong, are made again. Answers for
-records that have left as a neighbour were found in vain: a few in a hundred if few extremes are predicted at a time.
+The next extremes r are among the records now farthest from the centroid. For some of these, threads find the farthest
+record s and the nearest records of r and of s. Records only leave the pool, so such answers remain valid: the farthest
+record while it is in the pool, and a list of nearest records while it has k records in the pool. Queries without a
+valid prediction are run again. Predictions for records that leave as neighbours are wasted: a few per cent if few
+extremes are predicted at a time.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 __all__ = ["ROWS", "TURNS", "USED", "Predictions", "Predictor", "take_remaining"]
 
 MOST, LEAST = 64, 16  # extremes predicted at a time
-SPARE = 1  # neighbours listed beyond those that a group needs
-SHARES = 8  # parts of the work for each thread: they do not take the same time
-PAUSE = 500  # extremes without predictions after predictions were of little use
+SPARE = 1  # neighbours listed in addition to those that a group needs
+SHARES = 8  # parts of the work per thread, as they take different times
+PAUSE = 500  # extremes to process without predictions after they have helped little
 
-# Places in `Predictions.counts`: how many rows are predicted, after how many extremes to predict again, and how many
-# rows were used.
+# Places in `Predictions.counts`: the number of predicted rows, the number of extremes until the next prediction, and
+# the number of rows used.
 ROWS, TURNS, USED = range(3)
 
 
 class Predictions(NamedTuple):
-    """Answers for some records, one in each row."""
+    """Answers for some records, one per row."""
 
-    row: Ints  # (n,): the row of each record, -1 if it has none
-    farthest: Ints  # (MOST,): the record s that is farthest from the record
+    row: Ints  # (n,): the row of each record, -1 without one
+    farthest: Ints  # (MOST,): the record s farthest from the record
     near: Ints  # (MOST, 2, k + SPARE): the nearest records of the record, and of s, ascending
     counts: Ints  # ROWS, TURNS and USED
 
 
 @kernel(inline=True)
 def take_remaining(candidates: Ints, place: Ints, near_ids: Ints) -> bool:
-    """Take the first records of a list that have not left the pool; return whether there are enough of them."""
+    """Copy the first records of a list that are still in the pool; return whether there are enough of them."""
     count = 0
     for i in range(len(candidates)):
         if count < len(near_ids) and place[candidates[i]] >= 0:
@@ -53,9 +53,9 @@ def take_remaining(candidates: Ints, place: Ints, near_ids: Ints) -> bool:
 
 
 class Predictor:
-    """Threads that answer queries ahead of time; a single thread predicts nothing.
+    """Threads that answer queries in advance; a single thread predicts nothing.
 
-    `threads` include the calling one.
+    `threads` includes the calling thread.
     """
 
     def __init__(self, X: Floats, pool: Pool, k: int, threads: int) -> None:
@@ -80,7 +80,7 @@ class Predictor:
         self._workers.shutdown()
 
     def predict(self) -> None:
-        """Predict extremes once the last predictions are used up: more if most were used, else fewer or none."""
+        """Predict extremes once the last predictions are used up: more if most were used, otherwise fewer or none."""
         counts = self.predictions.counts
         if counts[TURNS]:
             return
@@ -88,7 +88,7 @@ class Predictor:
             self._many = min(MOST, 2 * self._many) if 4 * counts[USED] > 3 * counts[ROWS] else self._many // 2
         else:
             self._many = LEAST
-        # Not more than there will be.
+        # At most the remaining number of extremes.
         many = min(self._many, int(self._pools[0].remaining[0]) // (2 * self._k)) if len(self._pools) > 1 else 0
         many = many if many >= LEAST else 0
         self.predictions.row[self._records] = -1
@@ -96,7 +96,7 @@ class Predictor:
         rows = len(self._records)
         self.predictions.row[self._records] = np.arange(rows)
         counts[:] = rows, rows or PAUSE, 0
-        # Each thread takes the next share that is left.
+        # Each thread takes the next free share.
         shares = iter(np.array_split(np.arange(rows), min(rows, SHARES * len(self._pools))) if rows else [])
         tasks = [self._workers.submit(self._answer, pool, shares) for pool in self._pools[1:] if rows]
         self._answer(self._pools[0], shares)
@@ -113,7 +113,7 @@ class Predictor:
 
 
 def _outermost(pool: Pool, count: int) -> Ints:
-    """Return about the records farthest from the centroid: chosen among twice as many farthest from the centre."""
+    """Return approximately the records farthest from the centroid, chosen among twice as many far from the centre."""
     if count == 0:
         return np.empty(0, dtype=np.int64)
     levels = pool.counts[LEVELS]

@@ -1,8 +1,8 @@
-"""The records that do not have a group yet, scanned one after the other: for tables too small for a tree.
+"""The records without a group, scanned sequentially: for tables too small for a tree.
 
-Records lie in chunks, each column of a chunk contiguous, in float32 and relative to the centroid. All records are
-scored from a point (`shoal.kernels.float32`), and each chunk keeps its least and greatest score. Distances that the
-scores leave in doubt are computed in float64. Ties go to the lowest record number. Distances must be below
+Records are stored in chunks, each column of a chunk contiguous, in float32 and relative to the centroid. All records
+are scored from a point (`shoal.kernels.float32`), and each chunk stores its least and greatest score. Distances that
+the scores leave in doubt are computed in float64. Ties go to the lowest record number. Distances must be below
 `FLOAT32_LARGEST`.
 
 Scoring all records costs O(n d), a removal O(d); memory is O(n d).
@@ -23,8 +23,8 @@ from shoal.kernels.vector import greater, lesser
 
 __all__ = ["Scan", "scan_farthest", "scan_nearest", "scan_new", "scan_remove", "scan_score"]
 
-CHUNK = 128  # records of a chunk
-LANES = CHUNK // 4  # records of a chunk that are this far apart are checked together
+CHUNK = 128  # records per chunk
+LANES = CHUNK // 4  # distance between the records of a chunk that are checked together
 
 # Places in `Scan.margins`: the greatest distance of a record to the origin; the distance from the scored point to the
 # origin; twice the greatest rounding error of a score.
@@ -35,23 +35,23 @@ class Scan(NamedTuple):
     """The records without a group."""
 
     X: Floats
-    columns32: Floats32  # (chunks, 1 + d or up to three more, CHUNK): half the squared norm, then the columns
+    columns32: Floats32  # (chunks, 1 + d rounded up to a multiple of 4, CHUNK): half the squared norm, then the columns
     ids: Ints  # the record in each slot
     place: Ints  # the slot of each record
-    remaining: Ints  # (1,): how many records there are
-    origin: Floats  # (d,): where the columns are counted from
-    total: Floats  # (d,): sum of the records left
+    remaining: Ints  # (1,): the number of records
+    origin: Floats  # (d,): the origin of the columns
+    total: Floats  # (d,): the sum of the remaining records
     margins: Floats  # (3,): NORM, OFFSET and SLACK
-    point32: Floats32  # the point scored from, relative to the origin
+    point32: Floats32  # the scored point, relative to the origin
     scores: Floats32  # (chunks, CHUNK)
     lowest: Floats32  # (chunks,)
     highest: Floats32
     lanes: Floats32  # (LANES,): the least or greatest of four scores; its length keeps loops from being unrolled
-    lows: Floats32  # (k,): the least of the chunks' least scores
+    lows: Floats32  # (k,): the smallest of the chunks' least scores
 
 
 def scan_new(X: Floats, k: int, total: Floats | None = None) -> Scan:
-    """Prepare all records to be scanned; `total` is their sum, if it is known."""
+    """Prepare a scan of all records; `total` is their sum, if known."""
     n, d = X.shape
     chunks, width = -(-n // CHUNK), -(-d // 4) * 4
     scan = Scan(
@@ -102,7 +102,7 @@ def scan_score(scan: Scan, point: Floats) -> None:
     margins = scan.margins
     margins[OFFSET] = to_float32(scan.origin, point, scan.point32)
     width = margins[OFFSET] + margins[NORM]
-    # Each score is off by half of this at most: see `shoal.kernels.float32.score_bound`.
+    # The error of a score is at most half of this: see `shoal.kernels.float32.score_bound`.
     margins[SLACK] = (len(point) + 8) * FLOAT32_ROUNDOFF * width * width + FLOAT32_SMALLEST
     _score(scan.columns32, scan.remaining[0], scan.point32, scan.scores, scan.lowest, scan.highest)
 
@@ -131,7 +131,7 @@ def _score(
 
 @kernel(inline=True)
 def scan_farthest(scan: Scan, point: Floats) -> int:
-    """Return the record farthest from the point scored from."""
+    """Return the record farthest from the scored point."""
     farthest: int = _farthest(
         scan.X, scan.ids, scan.remaining[0], point, scan.margins[SLACK], scan.scores, scan.highest, scan.lanes
     )
@@ -175,7 +175,7 @@ def _farthest(
 
 @kernel(inline=True)
 def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> None:
-    """Find the records nearest to the point scored from, as many as `near` holds, ascending."""
+    """Find the records nearest to the scored point, as many as `near` holds, ascending."""
     limit = _limit(scan.lowest, (scan.remaining[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.margins[SLACK]
     _nearest(
         scan.X,
@@ -194,7 +194,7 @@ def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> Non
 
 @kernel(counted=False, inner=True)
 def _limit(lowest: Floats32, chunks: int, lows: Floats32) -> float:
-    """Return a score that at least k records do not exceed: the k-th least score of a chunk, inf if there are fewer."""
+    """Return a score that at least k records do not exceed: the k-th smallest of the chunks' least scores, or inf."""
     last = len(lows) - 1
     for i in range(last + 1):
         lows[i] = np.inf
@@ -209,7 +209,7 @@ def _limit(lowest: Floats32, chunks: int, lows: Floats32) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile than they do
+def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile
     X: Floats,
     ids: Ints,
     count: int,

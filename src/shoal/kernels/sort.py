@@ -1,9 +1,9 @@
-"""A radix argsort of a column; equal values come by record number.
+"""A radix argsort of a column; equal values are ordered by record number.
 
-The bits of a float64, read as an integer with the sign turned, sort like the float. The 32 leading bits in which the
-column's values differ are sorted by three counting passes, each carrying the record number in the same word; what they
-leave equal is sorted by insertion. O(n) time, two words for each record, and about half the time of ``np.argsort`` on a
-long column. Where more than a few different values share their 32 bits, numpy's stable sort does the work instead.
+The bits of a float64, read as an integer after mapping the sign, sort like the float. Three counting passes sort the 32
+leading bits in which the column's values differ, each carrying the record number in the same word; insertion sorts the
+remaining ties. O(n) time, two words per record, and about half the time of ``np.argsort`` on a long column. If more
+than a few different values share their 32 bits, numpy's stable sort is used instead.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from shoal.core.types import Floats, Ints
 __all__ = ["sort_values"]
 
 Words = NDArray[np.uint64]
-DIGITS, SIZE = 3, 2048  # counting passes, and values of a digit of 11 bits
+DIGITS, SIZE = 3, 2048  # counting passes, and values of an 11-bit digit
 DIGIT = np.uint64(SIZE - 1)
 SIGN = np.uint64(1 << 63)
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 ONE = np.uint64(1)
-FEW = 32  # runs up to this long are sorted by insertion
+FEW = 32  # runs up to this length are sorted by insertion
 
 
 def sort_values(column: Floats) -> tuple[Floats, Ints]:
-    """Return the values in ascending order and the records that have them, equal values by record number.
+    """Return the values in ascending order and their records, equal values by record number.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def sort_values(column: Floats) -> tuple[Floats, Ints]:
     """
     column = np.ascontiguousarray(column)
     values, order = np.empty_like(column), np.empty(len(column), dtype=np.int64)
-    # numpy asks the system for huge pages, which numba's own arrays do not have.
+    # numpy requests huge pages from the system, numba's arrays do not.
     words = np.empty((2, len(column)), dtype=np.uint64)
     if len(column) > LOW or not _radix_sort(column, column.view(np.uint64), words[0], words[1], values, order):
         order = np.argsort(column, kind="stable")
@@ -46,7 +46,7 @@ def sort_values(column: Floats) -> tuple[Floats, Ints]:
 
 @kernel
 def _key(bits: np.uint64) -> np.uint64:
-    """Turn the bits of a float into an integer of the same order; −0 is 0."""
+    """Convert the bits of a float to an integer of the same order; −0 becomes 0."""
     if bits & SIGN:
         return SIGN if bits == SIGN else ~bits
     return bits | SIGN
@@ -82,7 +82,7 @@ def _radix_sort(column: Floats, bits: Words, words: Words, spare: Words, values:
 
 @kernel
 def _starts(counts: Ints, n: int) -> bool:
-    """Turn counts into places; False if one digit holds all, and the pass can be left out."""
+    """Convert counts to start positions; False if one digit has all records, so that the pass can be skipped."""
     total = 0
     for value in range(SIZE):
         count = counts[value]
@@ -103,7 +103,7 @@ def _scatter(words: Words, target: Words, places: Ints, shift: np.uint64) -> Non
 
 @kernel
 def _settle(words: Words, values: Floats, order: Ints) -> bool:
-    """Sort the runs whose leading bits are equal; False if one is long and not of a single value."""
+    """Sort the runs with equal leading bits; False if a run is long and has different values."""
     n = len(words)
     start = 0
     for stop in range(1, n + 1):

@@ -1,6 +1,6 @@
-"""The lesser and the greater of two numbers as one machine instruction, which `min` and `max` do not become.
+"""Minimum and maximum of two numbers as one machine instruction, unlike `min` and `max`.
 
-Loops over them become vector instructions, which makes the least and greatest value of an array fast.
+Loops over them become vector instructions, which quickly compute the minimum and maximum of an array.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _instruction(name: str) -> Any:
         def generate(_context: Any, builder: ir.IRBuilder, _signature: Any, values: Any) -> Any:
             kind = values[0].type
             function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
-            # Without NaN, and with either zero for the other, the order of a loop does not matter.
+            # Without NaN, and with −0 equal to 0, the order of a loop does not matter.
             return builder.call(function, values, fastmath=("nnan", "nsz"))
 
         return a(a, b), generate

@@ -1,4 +1,4 @@
-"""Records as words of 64 bits: equal words for equal cells, hashed and numbered, compared in full. O(n d)."""
+"""Records as 64-bit words: equal words for equal cells, hashed, numbered and compared in full. O(n d)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from shoal.core.types import Floats, Ints
 __all__ = ["ABSENT", "MIX", "Words", "bucket_of_words", "hash_words", "number_bits", "number_words", "words_of"]
 
 Words = NDArray[np.uint64]
-ABSENT = np.uint64(0xFFF8000000000001)  # of a cell that is null: a NaN that no number becomes
+ABSENT = np.uint64(0xFFF8000000000001)  # for null cells: a NaN that no number converts to
 MIX = np.uint64(0x9E3779B97F4A7C15)
 FOLD = np.uint64(29)
-HIGH = np.uint64(32)  # a hash table looks at the lower half of a hash
+HIGH = np.uint64(32)  # hash tables use the lower half of a hash
 
 
 def words_of(X: Floats) -> Words:
-    """Return the bits of all values: equal words for equal values, −0 and 0 too, and one word for all that is NaN."""
-    # Adding 0 makes −0 equal 0.
+    """Return the bits of all values: equal words for equal values, −0 and 0 included, and one word for every NaN."""
+    # Adding 0 makes −0 equal to 0.
     numbers = X + 0.0
     numbers[np.isnan(numbers)] = np.nan
     return numbers.view(np.uint64)
 
 
 def number_bits(numbers: NDArray[Any]) -> Words:
-    """Return the bits of a column: of integers as they are, of others as `words_of` has them."""
+    """Return the bits of a column: those of integers unchanged, those of floats as in `words_of`."""
     if numbers.dtype.kind == "f":
         return words_of(numbers.astype(np.float64, copy=False))
     return numbers.astype(np.int64, copy=False).view(np.uint64)
@@ -36,7 +36,7 @@ def number_bits(numbers: NDArray[Any]) -> Words:
 
 @kernel(counted=False)
 def hash_words(words: Words) -> np.uint64:
-    """Return a number that is the same for equal records and differs for most others."""
+    """Return a number that is equal for equal records and differs for most others."""
     key = np.uint64(0)
     for j in range(len(words)):
         key = (key ^ words[j]) * MIX
@@ -45,7 +45,7 @@ def hash_words(words: Words) -> np.uint64:
 
 
 def number_words(words: Words) -> Ints:
-    """Number equal records alike, in order of first appearance.
+    """Number the records so that equal ones share a number, in order of first appearance.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def number_words(words: Words) -> Ints:
 
 @kernel(counted=False)
 def _number_words(words: Words, slots: Ints, first: Ints, labels: Ints) -> None:
-    """Number records by a hash table of open addresses, as many as a power of two; records are compared in full."""
+    """Number records by a hash table with open addressing, whose size is a power of two; compare records in full."""
     n, d = words.shape
     room, groups = len(slots), 0
     for i in range(n):
@@ -85,7 +85,7 @@ def _number_words(words: Words, slots: Ints, first: Ints, labels: Ints) -> None:
 
 
 def bucket_of_words(words: Words, targets: int) -> Ints:
-    """Send equal records to the same bucket; where they go does not matter otherwise.
+    """Assign equal records to the same bucket; the choice of bucket is otherwise arbitrary.
 
     Examples
     --------

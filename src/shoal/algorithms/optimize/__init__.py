@@ -1,1 +1,1 @@
-"""The optimiser: anytime search, column generation, proven lower bounds, decomposition, each in its own file."""
+"""The optimiser: anytime search, column generation, proven lower bounds, decomposition."""

@@ -1,17 +1,16 @@
-"""Branching: close what cuts leave of the gap, by cases on pairs of records together or apart.
+"""Branch and bound: close the gap that cuts leave, by cases on pairs of records (together or separate).
 
-D. M. Ryan and B. A. Foster (Computer Scheduling of Public Transport, 1981): a fractional solution of a set-partitioning
-problem has two records that its groups hold together by a share between 0 and 1. In one case they are together, in the
-other apart. A decision is an equation Σ_{G ∋ i,j} x_G = 1 or 0 with a multiplier of any sign, and that is one more term
-in the weight of the pair (i, j): pricing, bound and certificate stay what they are (`optimize.pricing`).
+D. M. Ryan and B. A. Foster (Computer Scheduling of Public Transport, 1981): in a fractional solution of a
+set-partitioning problem, the groups hold some pair of records together by a share between 0 and 1. The pair is together
+in one case and separate in the other. A decision is an equation Σ_{G ∋ i,j} x_G = 1 or 0 with a multiplier of any sign,
+which adds a term to the weight of the pair (i, j): pricing, bound and certificate are unchanged (`optimize.pricing`).
 
-Where all groups within reach of a better partition can be listed, an integer programme over them ends the case
-(`optimize.proof`). The case of the least bound is taken next, so that the least of all, the bound proven for the table,
-rises step by step. The pair is chosen by strong branching: some pairs are tried for a few steps of the simplex method,
-and the one whose two cases rise most is taken (T. Achterberg, T. Koch and A. Martin, Operations Research Letters 33,
-2005).
+If all groups that a better partition may contain can be listed, an integer programme over them closes the case
+(`optimize.proof`). The case with the smallest bound comes next, so that the smallest of all, the proven bound for the
+table, rises steadily. Strong branching chooses the pair: several pairs are tried for a few simplex iterations, and the
+one whose two cases rise most is used (T. Achterberg, T. Koch and A. Martin, Operations Research Letters 33, 2005).
 
-Each case costs some linear programmes and enumerations, the number of cases may grow exponentially.
+Each case costs several linear programmes and enumerations; the number of cases may grow exponentially.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from shoal.core.types import Floats
 
 __all__ = ["Branch", "Branches", "branch"]
 
-# Pairs that are tried, and steps of the simplex method for each of their cases.
+# The number of pairs to try, and the simplex iterations for each of their cases.
 _TRIED, _STEPS = 8, 80
-# Rounds of cuts in a case, as long as one closes this share of its gap.
+# Rounds of cuts in a case, while each closes this share of its gap.
 _ROUNDS, _SHARE = 4, 0.03
-# What breaking a decision costs, in gaps: the first that keeps them all is taken.
+# Penalties for breaking a decision, in gaps: the first that enforces all decisions is used.
 _PRICES = (10.0, 100.0, 1e4, 1e6)
-# Every so many steps better partitions are looked for eagerly, besides at the first ones.
+# Period, in steps, of the thorough searches for better partitions (also at steps 1, 2, 4, 8, …).
 _OFTEN = 4
-# A share this close to 0 or 1 is an integer.
+# A share this close to 0 or 1 counts as an integer.
 _INTEGER = 1e-5
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Decisions, first to last, and the best bound proven under them, or under some of them."""
+    """Decisions, first to last, and the best bound proven for partitions that satisfy all or some of them."""
 
     decisions: tuple[Decision, ...]
     proof: Bound
@@ -57,8 +56,8 @@ class Branches:
     """Branches that cover all partitions."""
 
     every: tuple[Branch, ...]
-    closed: bool  # whether every branch proves that there is no better one
-    solved: int = 0  # how many do so by an integer programme: their own bounds prove less
+    closed: bool  # true if every branch proves that it has no better partition
+    solved: int = 0  # number of branches closed by an integer programme, whose own bounds prove less
 
 
 Finish = Callable[[Bound, bool], bool]
@@ -74,13 +73,12 @@ def branch(
     until: float,
     limit: int,
 ) -> Branches:
-    """Divide all partitions into cases until each is closed, the time is over or there are `limit` of them.
+    """Divide all partitions into cases until all cases are closed, time is up or there are `limit` of them.
 
-    `generation` has been run, proved `root` for the table, and holds the best partition. It ends at the
-    `time.monotonic` `until`, or with `limit` cases. `finish` gets what is proven in a case, and whether to look for
-    better partitions eagerly; it returns whether none in this case is better. `improve` gets the solution of a case,
-    and whether to look eagerly. The more is decided, the fewer fractions are left: good partitions are found on the
-    way.
+    `generation` has been run, has proven `root` for the table, and holds the best partition. It ends at the
+    `time.monotonic` `until`, or with `limit` cases. `finish` receives the bound proven in a case and the flag for a
+    thorough search; it returns true if the case has no better partition. `improve` receives the solution of a case and
+    the same flag. Each decision leaves fewer fractions, so good partitions turn up along the way.
     """
     tree = _Tree(generation, finish, improve, until)
     tree.push(Branch((), root))
@@ -91,7 +89,7 @@ def branch(
 
 
 class _Tree:
-    """The branches that are closed and those to look at, least bound first."""
+    """The closed and the open branches, smallest bound first."""
 
     def __init__(self, generation: ColumnGeneration, finish: Finish, improve: Improve, until: float) -> None:
         self.generation, self.finish, self.improve = generation, finish, improve
@@ -101,23 +99,23 @@ class _Tree:
         self.open: list[tuple[float, int, Branch]] = []
         self.closed: list[Branch] = []
         self.solved: list[Branch] = []
-        self.stuck: list[Branch] = []  # those that the arithmetic failed for
+        self.stuck: list[Branch] = []  # branches on which the arithmetic failed
         self.count, self.steps = 0, 0
 
     def __len__(self) -> int:
         return len(self.open) + len(self.closed) + len(self.solved) + len(self.stuck)
 
     def waiting(self) -> list[Branch]:
-        """Return the branches to look at, in this order."""
+        """Return the open branches, in order."""
         return [branch for _, _, branch in sorted(self.open, key=lambda entry: entry[:2])]
 
     def push(self, branch: Branch) -> None:
-        """Keep a branch for later."""
+        """Add an open branch."""
         self.count += 1
         heapq.heappush(self.open, (branch.proof.value, self.count, branch))
 
     def step(self) -> None:
-        """Take the branch of the least bound: prove more, then close or divide it."""
+        """Process the branch with the smallest bound: improve the bound, then close or divide it."""
         branch = heapq.heappop(self.open)[2]
         generation = self.generation
         answer = self._solve(branch)
@@ -147,7 +145,7 @@ class _Tree:
         )
 
     def _solve(self, branch: Branch) -> RelaxationSolution | None:
-        """Solve the relaxation of a case, with some rounds of cuts."""
+        """Solve the relaxation of a case, with several rounds of cuts."""
         generation, master = self.generation, self.master
         gap = generation.upper - branch.proof.value
         accuracy = 0.01 * gap / generation.upper
@@ -167,15 +165,15 @@ class _Tree:
             if generation.value - last < _SHARE * (generation.upper - last):
                 break
         if answer is not None and _integral(answer.x):
-            # Nothing is left to branch on: the bound must reach the value.
+            # Nothing remains to branch on: the bound must reach the value.
             answer = generation.relax(0.0)
         return answer
 
     def _choose(self, answer: RelaxationSolution) -> tuple[int, int] | None:
-        """Return the pair whose two cases promise most; None if there is no fraction."""
+        """Return the pair whose two cases raise the bound most; None if no pair is fractional."""
         generation = self.generation
         pairs = fractional_pairs(self.master.columns, answer.x, generation.D, _TRIED)
-        # The trials start from the basis of this solution.
+        # The trials start from this solution's basis.
         answer = self.master.solve() or answer
         gap = generation.upper - answer.value
         best, pair = -1.0, None
@@ -195,9 +193,10 @@ def _integral(x: Floats) -> bool:
 
 
 def fractional_pairs(columns: GroupColumns, x: Floats, D: Floats, count: int) -> Sequence[tuple[int, int]]:
-    """Return pairs of records that are together by a share between 0 and 1, those first that seem to matter most.
+    """Return pairs of records that are together by a share between 0 and 1, most promising first.
 
-    Half of them have shares close to ½, half a large part in the SSE. Of pairs in the same groups one is enough.
+    Half are chosen for a share close to ½, half for a large part in the SSE. Pairs in the same groups are returned
+    once.
 
     Examples
     --------

@@ -1,17 +1,16 @@
-"""Certificates: the multipliers that prove a lower bound, and their check without the solver that found them.
+"""Certificates: multipliers that prove a lower bound, and their check without the solver.
 
-A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
-(`optimize.lower_bounds`). A check prices all groups again, by an enumeration that misses none
-(`sparse.near_pricing`), and compares the bound that the multipliers prove with the one that is claimed. It does not
-rely on the search, the columns or the linear programme. O(n log n) time in few columns and O(n) memory if the
-multipliers are nearly feasible.
+A certificate holds multipliers: a dual per record and the prices of cuts. Any multipliers prove some bound
+(`optimize.lower_bounds`). A check prices all groups again by a complete enumeration (`sparse.near_pricing`) and
+compares the bound that the multipliers prove with the claimed one. It relies on neither the search nor the columns nor
+the linear programme. O(n log n) time in few columns and O(n) memory if the multipliers are nearly feasible.
 
 After branching (`optimize.branch_and_bound`) there are multipliers for each of several cases, which are priced over
-all pairs of records (`optimize.pricing`). The check then also makes sure that the cases leave no partition out; the
-bound is the least of theirs. A best partition into groups of k … 2k−1 records is in one of the cases, so that these
-sizes are enough in each. Fewer than 2k records are one group, whatever the multipliers.
+all pairs of records (`optimize.pricing`). The check then also ensures that the cases cover all partitions; the bound is
+the smallest of theirs. Some best partition has groups of k … 2k−1 records and belongs to one of the cases, so these
+sizes suffice in each. Fewer than 2k records form one group, whatever the multipliers.
 
-Strata have a certificate each (`Certificates`); groups lie within them, so that their bounds add up.
+Each stratum has a certificate (`Certificates`); groups do not cross strata, so the bounds add up.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ __all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "StratumCertific
 
 @dataclass(frozen=True)
 class Case:
-    """Decisions that pairs of records are together or apart, and multipliers that prove the bound where these hold."""
+    """Decisions that pairs of records are together or separate, and multipliers that prove the bound under them."""
 
-    decisions: tuple[Decision, ...]  # two records and whether they are together, in the order in which they were made
+    decisions: tuple[Decision, ...]  # two records and 1 (together) or 0 (separate), in order of the decisions
     # The multipliers of records, of cuts and of these decisions.
     duals: Floats
     cuts: Cuts
@@ -53,17 +52,17 @@ class Certificate:
     Parameters
     ----------
     k
-        The least size of a group.
+        The minimum size of a group.
     duals
         The multiplier of each record.
     cuts
-        Inequalities that every partition fulfils, with their multipliers, none negative.
+        Inequalities that every partition satisfies, with their multipliers, all non-negative.
     bound
         The claim: no partition into groups of at least k records has a smaller SSE.
     optimum
-        The SSE that was found to be the least by an integer programme over all groups whose reduced cost under
-        these multipliers allows them in a better partition; None if that was not finished. `verify_bound` does not
-        repeat the integer programme: it checks `bound`.
+        The smallest SSE, found by an integer programme over all groups whose reduced cost under these multipliers
+        allows them in a better partition; None if the programme did not finish. `verify_bound` does not repeat it: it
+        checks `bound`.
     cases
         Cases that cover all partitions, each with multipliers that prove `bound`; empty if `duals` and `cuts`
         prove it alone.
@@ -78,7 +77,7 @@ class Certificate:
 
 
 def few_records(X: Floats, k: int) -> Certificate:
-    """Return the certificate of fewer than 2k records: they are one group, and its SSE is the optimum.
+    """Return the certificate of fewer than 2k records: they form one group, whose SSE is the optimum.
 
     Examples
     --------
@@ -86,33 +85,33 @@ def few_records(X: Floats, k: int) -> Certificate:
     2.0
     """
     value = sst(X)
-    # A check takes off a tenth of this for rounding.
+    # A check subtracts a tenth of this for rounding.
     return Certificate(k, np.zeros(len(X)), no_cuts(), value * (1 - 1e-11), value)
 
 
 class StratumCertificate(NamedTuple):
-    """Records that have groups of their own, and the proof of a bound for these."""
+    """The records of one stratum and the proof of their bound."""
 
-    rows: Ints  # the records, by number
-    columns: Ints  # the columns that they do not miss
+    rows: Ints  # the record numbers
+    columns: Ints  # the columns without missing values in these records
     certificate: Certificate  # the proof for these records and columns
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """The proof of a lower bound on the SSE of groups that lie within strata, one for each.
+    """The proof of a lower bound on the SSE of groups within strata: one certificate per stratum.
 
     Parameters
     ----------
     strata
-        All strata: every record is in one of them.
+        All strata: every record belongs to one of them.
     """
 
     strata: tuple[StratumCertificate, ...]
 
     @property
     def bound(self) -> float:
-        """The claim: no partition whose groups lie within the strata has a smaller SSE."""
+        """The claim: no partition with groups inside the strata has a smaller SSE."""
         return float(sum(stratum.certificate.bound for stratum in self.strata))
 
 
@@ -123,17 +122,17 @@ class BoundCheck:
     Parameters
     ----------
     valid
-        Whether the multipliers prove at least what is claimed.
+        True if the multipliers prove at least the claimed bound.
     claimed, proven
-        The bound on the SSE as claimed, and as proven by the check.
+        The bound on the SSE: the claim, and the result of the check.
     loss
-        The proven bound as information loss, 100·SSE/SST.
+        The proven bound as an information loss, 100·SSE/SST.
     tolerance
         The greatest effect of rounding, already subtracted from `proven`.
     visited
-        How many partial groups the check looked at.
+        The number of partial groups that the check visited.
     reason
-        Why it is not valid; empty if it is.
+        The reason why the bound is not valid; empty if it is.
     """
 
     valid: bool
@@ -156,18 +155,18 @@ def verify_bound(
     Parameters
     ----------
     X
-        The records as they were grouped: array ``(n, d)``, standardised if they were.
+        The records as they were grouped: array ``(n, d)``, standardised if the method saw standardised records.
     k
-        The least size of a group.
+        The minimum size of a group.
     certificate
-        What `auto` or `search` with ``bound=True`` returned: `Release.certificate`.
+        The certificate from `auto` or `search` with ``bound=True``: `Release.certificate`.
     most
-        Give up beyond this number of partial groups of one size, the same share of it for every record.
+        Give up beyond this number of partial groups of one size; every record has an equal share of it.
 
     Returns
     -------
     check
-        True in a condition if the bound holds.
+        True in a boolean context if the bound holds.
 
     Examples
     --------
@@ -188,7 +187,7 @@ def verify_bound(
     for case in cases:
         if np.shape(case.duals) != (n,):
             raise InputError(
-                f"{parameter('certificate')} must have a dual for each of the {n} records, got {len(case.duals)}."
+                f"{parameter('certificate')} must have one dual for each of the {n} records, got {len(case.duals)}."
             )
     if reason := _wrong(records, k, certificate.k, cases):
         return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, 0, reason)
@@ -207,14 +206,14 @@ def verify_bound(
 
 
 def _compared(claimed: float, proven: float, total: float, tolerance: float, visited: int) -> BoundCheck:
-    """Return the outcome of a check that has proven a bound."""
+    """Compare a proven bound with the claim."""
     valid = proven >= claimed
-    reason = "" if valid else "the multipliers prove less than is claimed"
+    reason = "" if valid else "the multipliers prove less than the claim"
     return BoundCheck(valid, claimed, proven, 100 * proven / total if total > 0 else 0.0, tolerance, visited, reason)
 
 
 def _check_strata(records: Floats, k: int, certificates: Certificates, max_visits: int) -> BoundCheck:
-    """Check every stratum: what is proven of them adds up, if every record is in one and no column counts twice."""
+    """Check every stratum and add up the bounds; every record must be in one stratum, and no column may count twice."""
     n, strata = len(records), certificates.strata
     rows = np.concatenate([stratum.rows for stratum in strata]) if strata else np.empty(0, dtype=np.int64)
     if not np.array_equal(np.sort(rows), np.arange(n)):
@@ -223,7 +222,7 @@ def _check_strata(records: Floats, k: int, certificates: Certificates, max_visit
     for number, stratum in enumerate(strata):
         columns = np.sort(stratum.columns)
         if not np.array_equal(columns, np.intersect1d(columns, np.arange(records.shape[1]))):
-            reason = f"stratum {number} names a column twice, or one that there is not"
+            reason = f"stratum {number} names a column twice or one that does not exist"
             return BoundCheck(False, certificates.bound, 0.0, 0.0, 0.0, visited, reason)
         check = verify_bound(records[np.ix_(stratum.rows, stratum.columns)], k, stratum.certificate, most=max_visits)
         if not check:
@@ -238,7 +237,7 @@ def _check_strata(records: Floats, k: int, certificates: Certificates, max_visit
 
 
 def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> str:
-    """Return why the cases prove nothing; empty if what they prove has to be counted."""
+    """Return the reason why the cases prove nothing; empty if their bounds must be computed."""
     if claimed != k:
         return f"the certificate is for k={claimed}, not k={k}"
     finite = all(np.isfinite(case.duals).all() and np.isfinite(case.cuts.price).all() for case in cases)
@@ -249,14 +248,14 @@ def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> st
     for case in cases:
         decided = np.flatnonzero(case.cuts.decided >= 0)
         if not set(case.cuts.take(decided).decisions()) <= set(case.decisions):
-            return "a case has the multiplier of a decision that is none of its own"
+            return "a case has a multiplier for a decision that it does not make"
         if wrong := _wrong_cuts(case.cuts, decided, len(records)):
             return wrong
     return ""
 
 
 def _cover(paths: list[tuple[Decision, ...]]) -> bool:
-    """Return whether every partition agrees with all decisions of some path: pair by pair, both cases must be there.
+    """Return whether every partition agrees with all decisions of some path; each pair needs both cases.
 
     Examples
     --------
@@ -274,7 +273,7 @@ def _cover(paths: list[tuple[Decision, ...]]) -> bool:
 
 
 def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleDuals | None:
-    """Return what the multipliers of a case prove, None if too many groups violate them."""
+    """Return the bound that the multipliers of a case prove; None if too many groups violate them."""
     duals, cuts = np.ascontiguousarray(case.duals, dtype=np.float64), case.cuts
     if case.decisions:
         return lower_bound(X, distances(X), k, duals, cuts, room=5_000_000, max_visits=max_visits, state=fresh_state())
@@ -290,7 +289,7 @@ def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleD
 
 
 def _wrong_cuts(cuts: Cuts, decided: Ints, n: int) -> str:
-    """Return what is wrong with the cuts: they always hold if positive weights are on distinct records."""
+    """Return the defect of the cuts, if any: positive weights on distinct records always give a valid cut."""
     if (np.delete(cuts.price, decided) < 0).any():
         return "the price of a cut is negative"
     if (cuts.part < 1).any() or (cuts.denominator < 1).any():

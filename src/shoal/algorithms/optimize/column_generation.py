@@ -1,15 +1,15 @@
-"""Column generation: the linear relaxation over all groups, and the cuts that close most of its gap.
+"""Column generation: the linear relaxation over all groups, and cuts that close most of its gap.
 
-The master problem (`optimize.master`) is solved over the groups known so far. Groups of negative reduced cost
-are looked for among those that the search has seen and by a heuristic, then by enumeration
-(`optimize.pricing`), which also turns the duals into a proven bound (`optimize.lower_bounds`). When there is
-none, cuts that the fractional solution violates are added (`optimize.separation`) and it goes on.
+The master problem (`optimize.master`) is solved over the groups generated so far. Groups of negative reduced cost come
+from those that the search has seen, from a heuristic, and finally from enumeration (`optimize.pricing`), which also
+turns the duals into a proven bound (`optimize.lower_bounds`). When none remain, cuts that the fractional solution
+violates are added (`optimize.separation`), and the loop continues.
 
-The first columns are those of a first-order method over near records (`sparse.near_generation`), whose multipliers also
-prove a first bound: from the incumbent alone the simplex method would take tens of times as long, most of all where
+The first columns come from a first-order method over near records (`sparse.near_generation`), whose multipliers also
+prove a first bound. From the incumbent alone, the simplex method would need tens of times as long, above all where
 groups are large and the master problem is degenerate.
 
-Each round costs one linear programme, O(n² k) for the heuristic and O(n) for each prefix of the enumeration.
+Each round costs one linear programme, O(n² k) for the heuristic and O(n) per prefix of the enumeration.
 Memory O(n²).
 """
 
@@ -37,43 +37,43 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["ColumnGeneration", "GenerationLimits"]
 
-# Groups of so few among so few records: the simplex method needs no help.
+# With groups this small and records this few, the simplex method needs no help.
 _SMALL, _FEW = 4, 400
-# Rounds of guessing and of listing by the first-order method, and the steps in each; then its last steps.
+# Rounds of guessing and of listing in the first-order method, with the iterations of each; then its final iterations.
 _GUESSES, _LISTS = (30, 150), (2, 600)
 _LAST = 1000
-# Larger groups are not listed by it: they are too many.
+# Largest group size for listing: there are too many larger groups.
 _LISTED = 5
-# Shares of its multipliers that may prove the first bound.
+# Shares of the first-order multipliers to try for the first bound.
 _SHARES = (0.5, 0.9, 1.0)
-# Columns for each record that the master problem starts with.
+# Columns per record in the first master problem.
 _KEEP = 6
-# Linear programmes of one relaxation at most; some dozens are common.
+# Maximum number of linear programmes for one relaxation; a few dozen are common.
 _PRICINGS = 2000
 
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """The limits of column generation."""
+    """Limits of column generation."""
 
     gap: float = 1e-7  # stop when bound and incumbent are this close, relative to the incumbent
     rounds: int = 60  # rounds of cuts
     deadline: float = np.inf  # the `time.monotonic` at which to stop
-    # Limits of one enumeration: groups and prefixes.
+    # Limits of one enumeration: number of groups and of prefixes.
     room: int = 200_000
     max_visits: int = 30_000_000
-    exact: bool = True  # whether to enumerate: without, only groups seen and guessed are priced, and there is no bound
+    exact: bool = True  # false: price only seen and guessed groups, without enumeration and bound
 
 
 @dataclass
 class ColumnGeneration:
-    """The state of column generation for one table; `run` may be called again to go on."""
+    """The state of column generation for one table; another `run` continues."""
 
     X: Floats
     k: int
     partition: Partition  # the best one so far
-    candidates: GroupColumns  # groups that the search has met
-    incumbent: int  # this number of them, the first ones, are the partition that it began with
+    candidates: GroupColumns  # groups that the search has seen
+    incumbent: int  # the number of leading candidates that form the initial partition
     state: State
     limits: GenerationLimits
     best: Bound | None = None
@@ -88,7 +88,7 @@ class ColumnGeneration:
         self.known = set(self.master.columns.keys())
         self.taken = np.zeros(len(self.candidates), dtype=bool)
         self.taken[first] = True
-        # Reduced costs matter in relation to the share of one record.
+        # A reduced cost matters only relative to one record's share of the SSE.
         self.noise = 1e-7 * self.upper / self.n
 
     @property
@@ -115,7 +115,7 @@ class ColumnGeneration:
         return self.upper - self.bound <= self.limits.gap * self.upper
 
     def offer(self, labels: Ints | None) -> None:
-        """Keep another partition if it loses less than any before."""
+        """Store another partition if it loses less than all before."""
         partition = None if labels is None else partition_of(self.X, labels)
         if partition is not None and partition.loss < self.upper:
             self.partition = partition
@@ -136,24 +136,24 @@ class ColumnGeneration:
                 return
 
     def separate(self, answer: RelaxationSolution) -> bool:
-        """Replace the cuts without a price by new ones that the solution violates; tell whether there are any."""
+        """Replace unpriced cuts by new ones that the solution violates; return whether there are any."""
         master = self.master
         master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
         x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
-        fresh = violated_cuts(master.columns, x, self.n, threshold=0.02, limit=60, each=3, state=self.state)
-        have = set(master.cuts.each())
-        fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
-        master.cut(fresh)
-        return len(fresh) > 0
+        violated = violated_cuts(master.columns, x, self.n, threshold=0.02, limit=60, each=3, state=self.state)
+        existing = set(master.cuts.each())
+        violated = Cuts.of([cut for cut in violated.each() if cut not in existing])
+        master.cut(violated)
+        return len(violated) > 0
 
     def _over(self, columns: GroupColumns) -> Master:
         """Return the master problem over some columns."""
-        # In units of the share of one record, the solver's tolerance is the noise.
+        # In units of one record's share, the solver's tolerance is the noise.
         unit = self.upper / self.n
         return Master(self.n, columns, no_cuts(), self.over, unit=unit, deadline=self.limits.deadline)
 
     def _begin(self) -> None:
-        """Take the columns of a first-order solution of the relaxation, and prove the bound of its multipliers."""
+        """Start with the columns of a first-order solution of the relaxation and prove its multipliers' bound."""
         if self.k <= _SMALL and self.n <= _FEW:
             return
         table = make_near(self.X, self.k, self.state)
@@ -175,7 +175,7 @@ class ColumnGeneration:
         fresh = np.array([j for j, key in enumerate(keys) if key not in self.known], dtype=np.int64)
         self.known.update(keys[j] for j in fresh)
         self.master = self._over(self.master.columns.join(columns.take(fresh)))
-        # An early bound, whatever the rest gives: the smaller the share, the fewer groups are to be listed.
+        # An early bound in case the rest fails: a smaller share leaves fewer groups to list.
         floor = np.zeros(self.n)
         floor[table.ids] = table.floor
         for share in _SHARES if self.limits.exact else ():
@@ -183,7 +183,7 @@ class ColumnGeneration:
                 break
 
     def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
-        """Go on under some decisions about pairs of records, each broken for `penalty`, and nothing proven yet."""
+        """Continue under decisions about pairs of records, each broken for `penalty`, with no proven bound yet."""
         master = self.master
         if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
@@ -191,20 +191,20 @@ class ColumnGeneration:
         self.best = self.latest = None
 
     def _nearest(self, duals: Floats, cuts: Cuts) -> Ints:
-        """Return the numbers of the columns of the least reduced costs."""
+        """Return the numbers of the columns with the smallest reduced costs."""
         rest = reduced_costs(self.master.columns, duals, cuts)
-        # Without a partition among the columns there may be no solution at all.
+        # Without a complete partition among its columns, the problem may be infeasible.
         rest[: self.incumbent] = -np.inf
         return np.sort(np.argsort(rest, kind="stable")[: _KEEP * self.n])
 
     def _put_aside(self, columns: GroupColumns) -> None:
-        """Return columns of the master problem to those seen."""
+        """Return columns of the master problem to the candidates."""
         self.known.difference_update(columns.keys())
         self.candidates = self.candidates.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
 
     def relax(self, accuracy: float) -> RelaxationSolution | None:
-        """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""
+        """Price until the relaxation's value and bound agree to a relative accuracy; None if time or rounds run out."""
         for _ in range(_PRICINGS):
             answer = self.master.solve()
             if answer is None:
@@ -228,7 +228,7 @@ class ColumnGeneration:
         return None
 
     def _price_exactly(self, answer: RelaxationSolution) -> int | None:
-        """Prove a bound, and add the groups that it found violated; None if there are too many to list."""
+        """Prove a bound and add the violated groups that it found; None if there are too many to list."""
         bound = self._prove(answer.duals, answer.cuts)
         if bound is None:
             return None
@@ -236,7 +236,7 @@ class ColumnGeneration:
         return self._add(bound.columns.take(np.argsort(rest, kind="stable")[:2000]), answer.duals, answer.cuts)
 
     def _price(self, answer: RelaxationSolution) -> tuple[int, float]:
-        """Add columns of negative reduced cost, seen or guessed; return how many, and by how much the duals are off."""
+        """Add seen or guessed columns of negative reduced cost; return their number and the duals' total violation."""
         short = np.zeros(self.n)
         fresh = self._from_seen(answer.duals, answer.cuts, short)
         fresh += self._from_guesses(answer.duals, answer.cuts, short)
@@ -276,7 +276,7 @@ class ColumnGeneration:
         return added
 
     def _add(self, columns: GroupColumns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
-        """Add the columns that are new and have a negative reduced cost; note what each record is short of."""
+        """Add the new columns of negative reduced cost; record by how much each record's dual is too large."""
         keys = columns.keys()
         rest = reduced_costs(columns, duals, cuts)
         if short is not None:

@@ -1,8 +1,8 @@
-"""Cuts: inequalities that every partition fulfils and a fractional solution may not.
+"""Cuts: inequalities that every partition satisfies and a fractional solution may violate.
 
-A rank-one Chvátal–Gomory cut takes records R with weights p_i / q. The rows Σ_{G ∋ i} x_G = 1, summed with these
-weights, say Σ_G (Σ_{i ∈ G∩R} p_i / q) x_G = Σ_{i∈R} p_i / q. With its coefficients rounded down, the left side is at
-most the right side, and an integer for every partition: so the right side may be rounded down too,
+A rank-one Chvátal–Gomory cut consists of records R with weights p_i / q. The rows Σ_{G ∋ i} x_G = 1, summed with these
+weights, give Σ_G (Σ_{i ∈ G∩R} p_i / q) x_G = Σ_{i∈R} p_i / q. With its coefficients rounded down, the left side is at
+most the right side, and an integer for every partition. The right side may therefore be rounded down too:
 
     Σ_G ⌊p(G∩R) / q⌋ x_G ≤ ⌊p(R) / q⌋.
 
@@ -10,8 +10,8 @@ With three records and weights ½ these are the subset-row cuts of M. Jepsen, B.
 (Operations Research 56, 2008): at most one group holds two or more of three records. D. Pecin, A. Pessoa, M. Poggi,
 E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up to five records.
 
-A decision of branching (`optimize.branch_and_bound`) has the same form: for two records with weights ½ the coefficient
-tells whether a group holds both, and the left side is 1 if they are together and 0 if they are apart, an equation.
+A decision of branching (`optimize.branch_and_bound`) has the same form. For two records with weights ½, the coefficient
+is 1 if a group holds both. The left side is then an equation: 1 if they are together, 0 if they are separate.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["Cuts", "Decision", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
 
-Decision = tuple[int, int, int]  # two records; 1 if they are together, 0 if apart
+Decision = tuple[int, int, int]  # two records; 1 if they are together, 0 if separate
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Rank-one cuts with their multipliers: cut c is about the records ``member[start[c]:start[c + 1]]``.
+    """Rank-one cuts with their multipliers; cut c covers the records ``member[start[c]:start[c + 1]]``.
 
     Examples
     --------
@@ -50,14 +50,14 @@ class Cuts:
     # The weight of record ``member[a]`` in cut c is ``part[a] / denominator[c]``.
     part: Ints
     denominator: Ints
-    price: Floats  # the multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and μ⌊p(R)/q⌋ leaves the bound
-    # −1 for a cut; for a decision about two records 1 if they are together and 0 if not. Its multiplier has any sign,
-    # and this is its right side.
+    price: Floats  # the multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and the bound loses μ⌊p(R)/q⌋
+    # −1 for a cut; for a decision about two records, 1 if they are together and 0 if separate, which is its right side.
+    # The multiplier of a decision has any sign.
     decided: Ints
 
     @classmethod
     def of(cls, cuts: list[tuple[tuple[int, ...], tuple[int, ...], int]]) -> Cuts:
-        """Collect cuts, each as its records, their weights' numerators and the denominator, at no price yet."""
+        """Collect cuts, each given as records, numerators of their weights and denominator, at price 0."""
         start = np.zeros(len(cuts) + 1, dtype=np.int64)
         np.cumsum([len(records) for records, _, _ in cuts], out=start[1:])
         return cls(
@@ -71,7 +71,7 @@ class Cuts:
 
     @classmethod
     def of_rows(cls, member: Ints, part: Ints, denominator: int) -> Cuts:
-        """Collect cuts of one number of records, one in each row, with one denominator, at no price yet.
+        """Collect cuts with equally many records, one per row, and one denominator, at price 0.
 
         Examples
         --------
@@ -91,7 +91,7 @@ class Cuts:
 
     @classmethod
     def deciding(cls, decisions: Iterable[Decision]) -> Cuts:
-        """Return the equations of decisions about pairs of records, at no price yet."""
+        """Return the equations of decisions about pairs of records, at price 0."""
         triples = list(decisions)
         rows = cls.of([((i, j), (1, 1), 2) for i, j, _ in triples])
         return replace(rows, decided=np.array([decided for _, _, decided in triples], dtype=np.int64))
@@ -100,7 +100,7 @@ class Cuts:
         return len(self.price)
 
     def decisions(self) -> list[Decision]:
-        """Return the decisions; one that is not about two records with weights ½ reads (−1, −1, −1)."""
+        """Return the decisions; (−1, −1, −1) for any that does not have two records with weights ½."""
         return [
             (records[0], records[1], decided)
             if len(records) == 2 and (parts, denominator) == ((1, 1), 2)
@@ -119,18 +119,18 @@ class Cuts:
 
     @property
     def right_sides(self) -> Ints:
-        """The right sides: ⌊p(R)/q⌋, or what was decided."""
+        """The right sides: ⌊p(R)/q⌋, or the decision."""
         right: Ints = np.where(self.decided < 0, self.coefficients, self.decided)
         return right
 
     @property
     def worth(self) -> Floats:
-        """The amount that each cut takes off the bound: μ times its right side."""
+        """The amount that each cut subtracts from the bound: μ times its right side."""
         return self.price * self.right_sides
 
     @property
     def magnitude(self) -> float:
-        """The sum of all that a group could pay, in absolute value: rounding is relative to it."""
+        """The largest total price of a group, in absolute values: rounding errors are relative to it."""
         return float((np.abs(self.price) * self.coefficients).sum())
 
     def priced(self, price: Floats) -> Cuts:
@@ -138,11 +138,11 @@ class Cuts:
         return replace(self, price=price)
 
     def paying(self, noise: float) -> Cuts:
-        """Return those whose price is not about 0."""
+        """Return the cuts whose price is not about 0."""
         return self.take(np.flatnonzero(np.abs(self.price) > noise))
 
     def each(self) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
-        """Return the cuts one by one, as `of` takes them."""
+        """Return the cuts one by one, in the form that `of` accepts."""
         bounds = zip(self.start[:-1].tolist(), self.start[1:].tolist(), self.denominator.tolist(), strict=True)
         member, part = self.member.tolist(), self.part.tolist()
         return [(tuple(member[a:b]), tuple(part[a:b]), denominator) for a, b, denominator in bounds]
@@ -181,7 +181,7 @@ def double_rows(rows: Ints) -> Ints:
 
 @kernel
 def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, denominator: Ints) -> Ints:
-    """Return (column, cut, ⌊p(G∩R)/q⌋); record i is in the cuts ``cut[first[i]:first[i + 1]]``."""
+    """Return rows (column, cut, ⌊p(G∩R)/q⌋); record i is in the cuts ``cut[first[i]:first[i + 1]]``."""
     total = np.zeros(len(denominator), dtype=np.int64)
     entries, count = np.empty((1024, 3), dtype=np.int64), 0
     for column in range(len(start) - 1):
@@ -201,7 +201,7 @@ def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, deno
 
 
 def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
-    """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0."""
+    """Return column, cut and ⌊p(G∩R)/q⌋ for every column and cut where this is not 0."""
     if not len(cuts) or not len(columns):
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
@@ -235,12 +235,12 @@ def _share(parts: tuple[int, ...], denominator: int, size: int) -> float:
 
 
 def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
-    """Share the prices among pairs of records: no group of `size` records gets more from its pairs than it pays.
+    """Distribute the prices over pairs of records so that no group of `size` records receives more than it pays.
 
-    For a cut let b be the least ⌊p(S)/q⌋ / (pairs of S with p_i + p_j ≥ q) over its subsets S of at most `size` records
-    that have such a pair. Every such pair gets μ·b: then a group G with S = G∩R gets at most μ⌊p(S)/q⌋. For a triple
-    with weights ½, b = 1/3; for a decision b = 1, whatever the sign of its price. A pair is listed as often as there
-    are cuts for it.
+    For a cut, let b be the smallest ⌊p(S)/q⌋ / (pairs of S with p_i + p_j ≥ q) over the subsets S of at most `size`
+    records that have such a pair. Every such pair gets μ·b, so that a group G with S = G∩R gets at most μ⌊p(S)/q⌋. For
+    a triple with weights ½, b = 1/3; for a decision b = 1, whatever the sign of its price. A pair is listed once for
+    each cut that prices it.
 
     Examples
     --------

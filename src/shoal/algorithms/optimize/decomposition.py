@@ -1,11 +1,11 @@
-"""Decomposition: divide the groups of a heuristic among subsets, solve each by column generation, then swap.
+"""Decomposition: divide a heuristic's groups among subsets, solve each by column generation, then swap.
 
 J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomposition heuristic for the
-microaggregation problem, PSD 2022, Section 2, with HiGHS in the place of CPLEX and pricing by enumeration in the place
-of an integer programme. O(d n²) for the heuristics, then s subsets of about n/s records, each exponential in the worst
-case and limited in time. A time limit is one for all steps: what the heuristics of Step 2 leave of it is for the swaps
-and the subsets, which stop when it is over. The paper returns the groups of Step 7; here it may be those of
-Step 3, if they are better.
+microaggregation problem, PSD 2022, Section 2, with HiGHS instead of CPLEX and pricing by enumeration instead of an
+integer programme. O(d n²) for the heuristics, then s subsets of about n/s records, each exponential in the worst case
+and limited in time. One time limit covers all steps: the swaps and the subsets share what the heuristics of Step 2
+leave, and stop when it is over. The paper returns the groups of Step 7; this function returns those of Step 3 if they
+are better.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def decomposition(
     subset_limit: float,
     time_limit: float | None,
 ) -> Outcome:
-    """Group the records by the paper's seven steps; see the options in the registry."""
+    """Group the records by the paper's seven steps; the registry describes the options."""
     n = len(X)
     if time_limit is not None:
         _compile()
@@ -52,7 +52,7 @@ def decomposition(
         facts[f"{step} seconds"] = time.monotonic() - clock
         clock = time.monotonic()
 
-    # Step 1, standardising, is the caller's. Step 2: the better of MDAV and V-MDAV, in full whatever the time limit.
+    # Step 1, standardising, is the caller's. Step 2 uses the better of MDAV and V-MDAV, regardless of the time limit.
     with within(state, None, 0) as uncounted:
         labels, facts["step 2"] = start_labels(X, k, "best", uncounted)
     note("step 2", labels)
@@ -60,7 +60,7 @@ def decomposition(
         if first_swap:
             labels = _swap(X, labels, limited, (until - clock) / 3)  # Step 3
             note("step 3", labels)
-        # The proof of a subset needs memory for all its pairs: subsets of large tables stay far below PROVABLE.
+        # The proof of a subset stores all its pairs, so subsets of large tables must stay far below PROVABLE.
         parts = divide(labels, max(subsets, -(-2 * n // PROVABLE) if n > PROVABLE else 1))  # Step 4
         facts["subsets"] = len(parts)
         solved = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
@@ -74,21 +74,21 @@ def decomposition(
 
 @cache
 def _compile() -> None:
-    """Group a tiny table, so that compiling the kernels is not taken from the time given."""
+    """Group a tiny table to compile the kernels outside the time limit."""
     tiny = np.random.default_rng(0).normal(size=(30, 2))
     decomposition(tiny, 3, state=fresh_state(), subsets=1, first_swap=False, subset_limit=60.0, time_limit=None)
 
 
 def _swap(X: Floats, labels: Ints, state: State, seconds: float | None) -> Ints:
-    # Progress counts the records of the subsets solved.
+    # Progress counts only the records of solved subsets.
     with within(state, seconds, 0) as uncounted:
         return improve(X, labels, state=uncounted)
 
 
 def divide(labels: Ints, subsets: int) -> list[Ints]:
-    """Divide the records into Step 4's subsets: whole groups in order, at most s subsets.
+    """Divide whole groups, in order, into at most s subsets (Step 4) and return their records.
 
-    A subset is closed when it reaches p̄ = round(n / s) records; the last one holds what remains, more or less than p̄.
+    A subset closes when it reaches p̄ = round(n / s) records; the last one gets the remainder, more or less than p̄.
 
     Examples
     --------
@@ -112,17 +112,17 @@ def divide(labels: Ints, subsets: int) -> list[Ints]:
 def _solve_all(
     X: Floats, k: int, labels: Ints, parts: list[Ints], until: float, subset_limit: float, state: State
 ) -> Ints:
-    """Solve one subset after the other, as long as there is time."""
+    """Solve the subsets one after the other while time remains."""
     results = []
     for number, part in enumerate(parts):
-        # The time left is shared by the remaining subsets and Step 7.
+        # The remaining subsets and Step 7 share the remaining time.
         share = (until - time.monotonic()) / (len(parts) - number + 1)
-        # The groups of Step 3 are whole in every subset.
+        # Every subset consists of whole groups of Step 3.
         better = canonical_labels(labels[part])
         if share > 0 and not state[STOP]:
             records = np.ascontiguousarray(X[part])
             solved = _solve(records, k, state, min(subset_limit, share))
-            # As in the paper, even if it is worse; but a subset that the time limit cut short must not be.
+            # As in the paper, accept even a worse result, except from a subset that the time limit cut short.
             if until == np.inf or sse(records, solved) < sse(records, better):
                 better = solved
         results.append(better)
@@ -131,7 +131,7 @@ def _solve_all(
 
 
 def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
-    """Solve one subset. As in the paper, the groups of Step 3 are not used: other groups may do better."""
+    """Solve one subset, as in the paper without the groups of Step 3: different groups may lose less."""
     start = partition_of(X, mdav(X, k, state=fresh_state()))
     if len(X) < 2 * k:
         return start.labels

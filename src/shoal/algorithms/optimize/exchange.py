@@ -1,24 +1,24 @@
-"""Annealing by light steps: a record moves, two records change places, a group is dissolved or formed anew.
+"""Annealing by light steps: move or exchange records, dissolve a group or form a new one.
 
-A step takes a random record and the group of one of its nearest neighbours. The record moves there, or is exchanged
-with that member whose exchange costs least; a few steps dissolve the group of the record, or form a new one of the
-record and its nearest neighbours, from groups that can spare them or whose remainder is dissolved with it. A change Δ
-of the SSE is kept with probability (1 − Δ/8t)⁸ (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983, whose
-exp(−Δ/t) is close to it). The temperature t falls to 0; it is relative to how far the neighbours of the record are, so
-that dense and sparse parts of a table cool at the same time. The only function needed is the square root, which every
-machine rounds alike: the result is the same everywhere.
+A step chooses a random record and the group of one of its nearest neighbours. The record moves there or is exchanged
+with the member that is cheapest to exchange. A few steps dissolve the record's group, or form a new one of the record
+and its nearest neighbours, from groups that can spare them or whose remaining members are moved elsewhere. A change Δ
+of the SSE is accepted with probability (1 − Δ/8t)⁸, which is close to the exp(−Δ/t) of simulated annealing
+(Kirkpatrick, Gelatt and Vecchi 1983). The temperature t falls to 0; it is relative to the distances between the record
+and its neighbours, so that dense and sparse parts of a table cool at the same time. The only function needed is the
+square root, which every machine rounds identically: results are equal on all machines.
 
-Of each group the sum of its records is kept, so that with M the centroids, c the sizes and e = x_j − x_i
+The sum of the records of each group is stored. With centroids M, sizes c and e = x_j − x_i,
 
 * moving record i from group a to b changes the SSE by c_b/(c_b + 1) |x_i − M_b|² − c_a/(c_a − 1) |x_i − M_a|²;
 * exchanging i of a and j of b changes it by 2 e·(M_b − M_a) − |e|² (1/c_a + 1/c_b).
 
-A step costs O(k d), whatever n; memory is O(n d), next to the lists of neighbours. While it runs a group may have up to
-3k−1 records, or records could not pass through full groups: the caller splits those of 2k and more (Domingo-Ferrer and
-Mateo-Sanz 2002).
+A step costs O(k d), independent of n; memory is O(n d) plus the lists of neighbours. During annealing a group may
+have up to 3k−1 records, as records could not pass through full groups otherwise; the caller splits those of 2k or more
+(Domingo-Ferrer and Mateo-Sanz 2002).
 
-Tables beyond `REGION` records are searched in regions, on all cores, whose borders change from round to round. Where
-few records have most of the loss, as in tables with outliers, the last rounds are theirs.
+Tables beyond `REGION` records are searched in regions, on all cores; the borders change every round. If a few records
+cause most of the loss, as in tables with outliers, the last rounds handle only these.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from shoal.kernels.neighbours import leaves_of, neighbour_lists
 __all__ = ["MovingGroups", "anneal_by_exchange", "compile_annealing", "exchange", "moving_groups"]
 
 REGION = 10_000
-ROUNDS = 10  # of a table in regions
-MOVES = 5.0  # times k: the moves of one step
-WIDE = 10  # groups of more records take longer a move, and get the fewer
-# Where this part of the records, the groups that lose most, has this share of the loss, so many rounds with this share
-# of the steps are theirs alone, from the temperature at this share of the cooling.
+ROUNDS = 10  # rounds of a table in regions
+MOVES = 5.0  # moves per step, in multiples of k
+WIDE = 10  # larger groups take longer per move and get fewer moves
+# If this part of the records (COSTLY, the groups that lose most) has this share of the loss (UNEVEN), AGAIN rounds with
+# AGAIN_SHARE of the steps are reserved for them, starting at the temperature at WARM of the cooling.
 COSTLY, UNEVEN, AGAIN, AGAIN_SHARE, WARM = 0.2, 0.9, 4, 0.4, 0.5
-HOT = 1.5  # the first temperature, in squared distances of a record to its neighbours
-COLD = 0.95  # the share of the steps after which nothing for the worse is kept
-WINDOW, STAY = 1024, 4  # consecutive records that steps are taken at, and steps a record until the next so many follow
-REGROUP = 0.15  # of the steps, divided by k: the share that dissolves or forms groups
+HOT = 1.5  # the first temperature, relative to the squared distances between a record and its neighbours
+COLD = 0.95  # the share of the steps after which no change for the worse is accepted
+WINDOW, STAY = 1024, 4  # size of a window of consecutive records, and steps per record before the next window
+REGROUP = 0.15  # the share of steps that dissolve or form groups, times k
 
 
 def anneal_by_exchange(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: State, threads: int) -> Ints:
-    """Return groups of k to 2k−1 records after so many steps a record, or the given ones if they lose no more."""
+    """Return groups of k to 2k−1 records after `steps` steps per record, or the given groups if they lose no more."""
     n = len(X)
-    counted = n if n <= REGION else 3 * n // 4  # what the start leaves to count
+    counted = n if n <= REGION else 3 * n // 4  # the share of the progress that the start leaves
     order = leaves_of(X)[0]
     X = X[order]
     start = annealed = partition_of(X, labels[order])
@@ -91,7 +91,7 @@ def anneal_by_exchange(X: Floats, k: int, labels: Ints, steps: float, seed: int,
 
 
 def _below_2k(X: Floats, partition: Partition, k: int) -> Partition:
-    """Return the groups after those of 2k records and more were split."""
+    """Split groups of 2k records or more."""
     if partition.sizes.max() < 2 * k:
         return partition
     return partition_of(X, split_large(X, partition.labels, k))
@@ -103,14 +103,14 @@ def _costliest(X: Floats, partition: Partition) -> tuple[Ints, float]:
     errors = np.square(X - partition.centroids[labels]).sum(axis=1)
     order = np.argsort(-np.bincount(labels, errors) / sizes, kind="stable")
     costly = np.zeros(len(sizes), dtype=np.bool_)
-    # Two at least: a group alone has nothing to exchange.
+    # At least two: a single group has no exchange partner.
     costly[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), COSTLY * len(X))))]] = True
     rows = np.flatnonzero(costly[labels])
     return rows, float(errors[rows].sum() / max(errors.sum(), np.finfo(float).tiny))
 
 
 class _Annealing(NamedTuple):
-    """Records in an order that keeps neighbours together, their nearest, the temperature of each, and how to run."""
+    """Records in an order with neighbours close together, their neighbours and temperatures, and settings."""
 
     X: Floats
     k: int
@@ -121,7 +121,7 @@ class _Annealing(NamedTuple):
     threads: int
 
     def run(self, partition: Partition, rows: Ints, moves: float, cooling: tuple[float, float], turn: int) -> Partition:
-        """Return the partition after so many moves of some records, all those of some groups, in regions."""
+        """Return the partition after `moves` moves of the records `rows`, which form whole groups, in regions."""
         parts = [rows]
         if len(rows) > REGION:
             labels, random = _compact(partition.labels[rows]), np.random.default_rng((self.seed, turn))
@@ -141,7 +141,7 @@ class _Annealing(NamedTuple):
         return partition_of(self.X, changed)
 
     def _anneal(self, labels: Ints, part: Ints, steps: int, cooling: tuple[float, float], word: Word) -> Ints:
-        """Return the groups of a region after so many steps; rows that are empty leave gaps in their numbers."""
+        """Return the groups of a region after `steps` steps; empty rows leave gaps in their numbers."""
         records, near, scale = self.X, self.near, self.scale
         if len(part) < len(records):
             place = np.full(len(records), -1, dtype=np.int64)
@@ -153,7 +153,7 @@ class _Annealing(NamedTuple):
 
 
 def _compact(labels: Ints) -> Ints:
-    """Number the groups that some records are in 0, 1, …, in the order of their numbers."""
+    """Number the groups of some records 0, 1, …, in the order of their numbers."""
     present = np.zeros(int(labels.max()) + 1, dtype=np.int64)
     present[labels] = 1
     compact: Ints = (np.cumsum(present) - 1)[labels]
@@ -161,30 +161,30 @@ def _compact(labels: Ints) -> Ints:
 
 
 def compile_annealing() -> None:
-    """Compile the kernel that is run last and takes longest to compile, as `anneal_by_exchange` calls it."""
+    """Compile the kernel that runs last and takes longest to compile, with the types of `anneal_by_exchange`."""
     X, near = np.zeros((2, 2)), np.array([[1], [0]])
     groups = moving_groups(X, np.zeros(2, dtype=np.int64), 2)
     exchange(X, 2, near, np.zeros(2), groups, 0, (0.0, 1.0), fresh_state(), np.zeros(1, dtype=np.uint64))
 
 
 class MovingGroups(NamedTuple):
-    """A partition while records move: rows of members, some of them empty."""
+    """A partition under change: rows of members, possibly empty."""
 
     label: Ints  # the row of each record
-    place: Ints  # of each record in its row
+    place: Ints  # the place of each record in its row
     size: Ints
     members: Ints  # (rows, 3k): one place more than a group may have, for exchanges
-    sums: Floats  # (rows, d): the sum of the members of each row
+    sums: Floats  # (rows, d): the sum of each row's members
     free: Ints  # the empty rows, the first `free_count[0]` of them
     free_count: Ints  # (1,)
-    moved: Ints  # records that a step has moved, in order, and where they were
+    moved: Ints  # the records that a step has moved, in order, and the rows they came from
     origin: Ints
     dissolved: Ints  # rows that a step dissolves
-    between: Floats  # (d,): twice the way from one centroid to another
+    between: Floats  # (d,): twice the vector from one centroid to another
 
 
 def moving_groups(X: Floats, labels: Ints, k: int) -> MovingGroups:
-    """Turn labels 0, 1, … of groups below 2k records into rows of members."""
+    """Convert labels 0, 1, … of groups below 2k records into rows of members."""
     n, d = X.shape
     groups, rows = int(labels.max()) + 1, n // k + 2
     size = np.zeros(rows, dtype=np.int64)
@@ -197,7 +197,7 @@ def moving_groups(X: Floats, labels: Ints, k: int) -> MovingGroups:
     sums = np.zeros((rows, d))
     sums[:groups] = np.add.reduceat(X[order], np.cumsum(size[:groups]) - size[:groups], axis=0)
     free = np.r_[groups:rows, np.zeros(groups, dtype=np.int64)]
-    log = np.empty((3, min(n, 3 * k * (k + 2))), dtype=np.int64)  # a step moves a record once at most
+    log = np.empty((3, min(n, 3 * k * (k + 2))), dtype=np.int64)  # a step moves a record at most once
     free_count = np.array([rows - groups])
     return MovingGroups(
         labels.copy(), place, size, members, sums, free, free_count, log[0], log[1], log[2], np.empty(d)
@@ -206,7 +206,7 @@ def moving_groups(X: Floats, labels: Ints, k: int) -> MovingGroups:
 
 @kernel(counted=False, inner=True)
 def _put(X: Floats, groups: MovingGroups, i: int, into: int) -> None:
-    """Move a record to another row; the last of its own fills its place."""
+    """Move a record to another row; the last record of its old row fills the hole."""
     label, place, size, members, sums = groups[:5]
     row = label[i]
     size[row] -= 1
@@ -234,9 +234,9 @@ def _square(X: Floats, sums: Floats, row: int, size: int, i: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _leave(X: Floats, groups: MovingGroups, near: Ints, i: int, closed: int, new: int) -> tuple[float, int]:
-    """Return what it costs to put a record of a row that is dissolved elsewhere, and the row; −1 if there is none.
+    """Return the cost of moving a record out of a dissolved row, and the target row; −1 if there is none.
 
-    Rows of fewer than `closed` records, which are dissolved too, are left out, but for the new one.
+    Other rows of fewer than `closed` records are excluded because they are dissolved too; the new row is allowed.
     """
     label, size, room = groups.label, groups.size, groups.members.shape[1] - 1
     home, cheapest, into = label[i], np.inf, -1
@@ -252,39 +252,39 @@ def _leave(X: Floats, groups: MovingGroups, near: Ints, i: int, closed: int, new
 
 @kernel(counted=False, inner=True)
 def _gather(X: Floats, groups: MovingGroups, near: Ints, k: int, i: int, spare: bool) -> tuple[float, int]:
-    """Form a new group of a record and its nearest neighbours; return the change of the SSE and how many moved.
+    """Form a new group of a record and its nearest neighbours; return the change of the SSE and the number of moves.
 
-    With `spare`, of groups that have more than k records only.
+    With `spare`, take records only from groups with more than k.
     """
     label, size, new = groups.label, groups.size, groups.free[groups.free_count[0] - 1]
-    change, done = 0.0, 0
+    change, count = 0.0, 0
     for t in range(near.shape[1] + 1):
         record = i if t == 0 else near[i, t - 1]
         row = label[record]
         c = size[row]
-        if done == k or record < 0 or (spare and c <= k):
+        if count == k or record < 0 or (spare and c <= k):
             continue
         if c > 1:
             change -= _square(X, groups.sums, row, c, record) * c / (c - 1)
-        if done > 0:
-            change += _square(X, groups.sums, new, done, record) * done / (done + 1)
-        groups.moved[done], groups.origin[done] = record, row
-        # An empty row has the sum that rounding has left.
-        if done == 0:
+        if count > 0:
+            change += _square(X, groups.sums, new, count, record) * count / (count + 1)
+        groups.moved[count], groups.origin[count] = record, row
+        # Clear the rounding error that an emptied row keeps.
+        if count == 0:
             for j in range(X.shape[1]):
                 groups.sums[new, j] = 0.0
         _put(X, groups, record, new)
-        done += 1
-    return change, done
+        count += 1
+    return change, count
 
 
 @kernel(counted=False, inner=True)
 def _dissolve(
-    X: Floats, groups: MovingGroups, near: Ints, k: int, row: int, done: int, change: float, limit: float, state: State
+    X: Floats, groups: MovingGroups, near: Ints, k: int, row: int, count: int, change: float, limit: float, state: State
 ) -> tuple[float, int]:
-    """Put the records of a row, whose SSE is counted already, into others; return the change and how many moved.
+    """Move the records of a row, whose SSE is already subtracted, to others; return the change and the number of moves.
 
-    The change is infinite if it would not stay below the limit, or if asked to stop: large groups take a while.
+    The change is infinite if it reaches the limit or a stop is requested: large groups take a while.
     """
     size, members, new = groups.size, groups.members, groups.free[groups.free_count[0] - 1]
     while size[row] > 0 and change < limit and not state[STOP]:
@@ -292,10 +292,10 @@ def _dissolve(
         cost, into = _leave(X, groups, near, record, k, new)
         change += cost
         if change < limit:
-            groups.moved[done], groups.origin[done] = record, row
+            groups.moved[count], groups.origin[count] = record, row
             _put(X, groups, record, into)
-            done += 1
-    return (change if size[row] == 0 else np.inf), done
+            count += 1
+    return (change if size[row] == 0 else np.inf), count
 
 
 @kernel(counted=False, inner=True)
@@ -308,31 +308,31 @@ def _spread(X: Floats, groups: MovingGroups, row: int) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _to_dissolve(groups: MovingGroups, smallest: int, done: int) -> int:
-    """List the rows that records were taken from and that have fewer than `smallest` now; return how many there are."""
+def _to_dissolve(groups: MovingGroups, smallest: int, count: int) -> int:
+    """List the rows that lost records and now have fewer than `smallest`; return their number."""
     size, dissolved, rows = groups.size, groups.dissolved, 0
-    for t in range(done):
+    for t in range(count):
         row = groups.origin[t]
-        fresh = 0 < size[row] < smallest
+        is_new = 0 < size[row] < smallest
         for earlier in range(rows):
-            fresh = fresh and dissolved[earlier] != row
-        if fresh:
+            is_new = is_new and dissolved[earlier] != row
+        if is_new:
             dissolved[rows] = row
             rows += 1
     return rows
 
 
 @kernel(counted=False, inner=True)
-def _free_rows(groups: MovingGroups, done: int) -> None:
-    """Note the rows that are empty after so many records were moved."""
+def _free_rows(groups: MovingGroups, count: int) -> None:
+    """Add the rows that the first `count` moves emptied to the free rows."""
     size, origin = groups.size, groups.origin
-    for t in range(done):
+    for t in range(count):
         if size[origin[t]] == 0:
-            # Marked, as several records may have left it.
+            # Mark the row: several records may have left it.
             size[origin[t]] = -1
             groups.free[groups.free_count[0]] = origin[t]
             groups.free_count[0] += 1
-    for t in range(done):
+    for t in range(count):
         size[origin[t]] = max(size[origin[t]], 0)
 
 
@@ -340,32 +340,32 @@ def _free_rows(groups: MovingGroups, done: int) -> None:
 def _regroup(
     X: Floats, groups: MovingGroups, near: Ints, k: int, i: int, move: int, limit: float, state: State
 ) -> float:
-    """Dissolve a group (move 0) or form one (1: of what others can spare; 2: of the nearest); return the change."""
-    change, done = 0.0, 0
+    """Dissolve a group (move 0) or form one (1: from groups that can spare records; 2: from any); return the change."""
+    change, count = 0.0, 0
     if move == 0:
         groups.origin[0] = groups.label[i]
         rows = _to_dissolve(groups, len(X) + 1, 1)
     else:
-        change, done = _gather(X, groups, near, k, i, move == 1)
-        if done < k:
+        change, count = _gather(X, groups, near, k, i, move == 1)
+        if count < k:
             change = np.inf
-        rows = _to_dissolve(groups, k, done) if move == 2 else 0
+        rows = _to_dissolve(groups, k, count) if move == 2 else 0
     for t in range(rows):
         change -= _spread(X, groups, groups.dissolved[t])
     for t in range(rows):
-        change, done = _dissolve(X, groups, near, k, groups.dissolved[t], done, change, limit, state)
+        change, count = _dissolve(X, groups, near, k, groups.dissolved[t], count, change, limit, state)
     if change < limit:
         groups.free_count[0] -= move > 0
-        _free_rows(groups, done)
+        _free_rows(groups, count)
         return change
-    for t in range(done - 1, -1, -1):
+    for t in range(count - 1, -1, -1):
         _put(X, groups, groups.moved[t], groups.origin[t])
     return 0.0
 
 
 @kernel(counted=False, inner=True)
 def _best_exchange(X: Floats, groups: MovingGroups, k: int, i: int, row: int) -> tuple[float, int]:
-    """Return the least change by moving a record to a row or exchanging it with a member, and which; −1 for moving."""
+    """Return the least change by moving a record to a row (−1) or exchanging it with a member (its number)."""
     size, sums, between = groups.size, groups.sums, groups.between
     home = groups.label[i]
     c, b = 1.0 / size[home], 1.0 / size[row]
@@ -402,11 +402,11 @@ def exchange(
     state: State,
     rng: Word,
 ) -> float:
-    """Take the given number of steps, unless asked to stop; return the change of the SSE.
+    """Run the given number of steps, unless a stop is requested; return the change of the SSE.
 
-    `scale` has the temperature of each record at the start; `cooling` are the shares of the cooling that are done
-    before and after these steps. Records should be in an order that keeps neighbours together: steps stay at some
-    of them for a while, whose data the processor then has at hand.
+    `scale` has each record's temperature at the start; `cooling` has the shares of the cooling completed before and
+    after these steps. Records should be in an order with neighbours close together: steps stay in one window for a
+    while, whose data the processor then has in its cache.
     """
     n, width, label = len(X), near.shape[1], groups.label
     window = min(n, WINDOW)
@@ -421,7 +421,7 @@ def exchange(
             turn = step // (STAY * window)
             base = min(turn * window % n, n - window)
         i = base + below(rng, window)
-        # What is kept is below this limit: (1 − Δ/8t)⁸ > u.
+        # A change is accepted below this limit: (1 − Δ/8t)⁸ > u.
         limit = 8.0 * heat * scale[i] * (1.0 - np.sqrt(np.sqrt(np.sqrt(uniform(rng)))))
         draw = uniform(rng)
         if draw * k < REGROUP:

@@ -1,9 +1,9 @@
-"""Columns of the linear programme: each is a group; many groups in one pair of arrays, with their SSE.
+"""Columns of the linear programme: each is a group; two arrays hold many groups, a third their SSE.
 
-The column pool holds the groups that a search has seen, for the set-partitioning problem to choose from. It is a table
-of fixed size addressed by a hash of the members (the exclusive or of a random word for each record, Zobrist 1970): a
-group that is met again costs nothing, and a different group at the same place replaces the old one. O(1) for each
-group, and memory that does not grow.
+The column pool holds the groups that a search has seen, as candidates for the set-partitioning problem. It is a
+fixed-size table addressed by a hash of the members (the exclusive or of a random word per record, Zobrist 1970): a
+repeated group costs nothing, and a different group at the same place replaces the old one. O(1) per group, and constant
+memory.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def groups_in(labels: Ints) -> list[Ints]:
 
 
 def places_of(start: Ints, which: Ints) -> tuple[Ints, Ints]:
-    """Return where some of the parts ``start[j]:start[j + 1]`` of an array begin once joined, and their places.
+    """Return new starts for the selected parts ``start[j]:start[j + 1]``, and the places of their elements.
 
     Examples
     --------
-    >>> [found.tolist() for found in places_of(np.array([0, 2, 5, 6]), np.array([1, 2]))]
+    >>> [indices.tolist() for indices in places_of(np.array([0, 2, 5, 6]), np.array([1, 2]))]
     [[0, 3, 4], [2, 3, 4, 5]]
     """
     sizes = np.diff(start)[which]
-    new = np.zeros(len(which) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=new[1:])
-    return new, np.repeat(start[which] - new[:-1], sizes) + np.arange(new[-1])
+    starts = np.zeros(len(which) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts, np.repeat(start[which] - starts[:-1], sizes) + np.arange(starts[-1])
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class GroupColumns:
 
     @classmethod
     def of(cls, X: Floats, groups: Iterable[Ints]) -> GroupColumns:
-        """Collect groups (sorted arrays of records) and sum their SSE from pair distances."""
+        """Collect groups (sorted arrays of records) and compute their SSE from pair distances."""
         collected = list(groups)
         start = np.zeros(len(collected) + 1, dtype=np.int64)
         np.cumsum([len(group) for group in collected], out=start[1:])
@@ -75,7 +75,7 @@ class GroupColumns:
 
     @classmethod
     def of_rows(cls, X: Floats, groups: Ints) -> GroupColumns:
-        """Collect groups of one size, one in each row.
+        """Collect groups of equal size, one per row.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class GroupColumns:
         return GroupColumns(start, self.member[at], self.cost[which])
 
     def join(self, following: GroupColumns) -> GroupColumns:
-        """Return these columns followed by others."""
+        """Return these columns followed by the others."""
         return GroupColumns(
             np.concatenate([self.start, following.start[1:] + self.start[-1]]),
             np.concatenate([self.member, following.member]),
@@ -116,7 +116,7 @@ class GroupColumns:
         )
 
     def keys(self) -> list[bytes]:
-        """Return a hashable key for each column."""
+        """Return a hashable key per column."""
         return [self[j].tobytes() for j in range(len(self))]
 
 
@@ -136,9 +136,9 @@ def _costs(X: Floats, start: Ints, member: Ints) -> Floats:
 
 
 class ColumnPool(NamedTuple):
-    """Up to `len(size)` groups of up to `members.shape[1]` records."""
+    """A pool of up to `len(size)` groups of up to `members.shape[1]` records."""
 
-    key: Word  # a random word for each record
+    key: Word  # a random word per record
     hashes: Word  # the hash of the group at each place
     members: NDArray[np.int32]
     size: Ints  # 0 at empty places
@@ -171,6 +171,6 @@ def add_column(column_pool: ColumnPool, members: Ints, size: int) -> None:
 
 
 def columns_in(column_pool: ColumnPool) -> list[Ints]:
-    """Return the groups kept, each sorted, in an order that depends on the groups only."""
+    """Return the stored groups, each sorted; their order depends on the groups alone."""
     used = np.flatnonzero(column_pool.size)
     return [np.sort(column_pool.members[place, : column_pool.size[place]].astype(np.int64)) for place in used]

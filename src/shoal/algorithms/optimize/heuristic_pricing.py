@@ -1,7 +1,7 @@
-"""Heuristic pricing: a group of small reduced cost for every record, the step before an enumeration that misses none.
+"""Heuristic pricing: guess a group of small reduced cost for every record, before a complete enumeration.
 
-A group grows by the record of smallest weight (`optimize.pricing`) and is improved by exchanges: among all records in
-O(n s) and a few O(n s) exchanges for each, or among the M nearest of each record in O(M² d + M s²).
+A group grows by the record with the smallest weight (`optimize.pricing`) and is improved by exchanges: among all
+records in O(n s) plus a few O(n s) exchanges per group, or among the M nearest of each record in O(M² d + M s²).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["guess_groups", "guess_near"]
 
 @kernel
 def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
-    """Return the groups guessed for all records whose weights sum to less than a limit; fewer if asked to stop."""
+    """Guess a group per record; return those whose weights sum to less than `limit`, fewer if a stop is requested."""
     n = len(W)
     sets = np.empty((n, size), dtype=np.int64)
     count = 0
@@ -40,7 +40,7 @@ def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
 
 @kernel
 def guess_near(rows: Floats, near: Ints, duals: Floats, size: int, begin: int, end: int, state: State) -> Ints:
-    """Return a group for each of the records begin … end−1, fewer if asked to stop."""
+    """Return a group for each record begin … end−1, fewer if a stop is requested."""
     count = near.shape[1] + 1
     sets = np.empty((end - begin, size), dtype=np.int64)
     place, W = np.empty(count, dtype=np.int64), np.zeros((count, count))
@@ -77,7 +77,7 @@ def _fill(rows: Floats, duals: Floats, factor: float, place: Ints, W: Floats) ->
 
 @kernel
 def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -> float:
-    """Add to one record those of the smallest weights; write the degrees of all, and return the sum of the weights."""
+    """Add the records of smallest weight to one record; write all degrees and return the sum of the weights."""
     for v in range(len(W)):
         degree[v], inside[v] = W[first, v], False
     group[0], inside[first] = first, True
@@ -96,14 +96,14 @@ def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -
 
 @kernel
 def _exchange(W: Floats, group: Ints, inside: Bools, degree: Floats, noise: float) -> float:
-    """Exchange the record, the first one excepted, and the other that gain most; return the change, 0 if nothing gains.
+    """Make the best exchange of a member, except the first, for a non-member; return the change, 0 if none improves.
 
-    Gains below a share `noise` of the degree do not count.
+    Improvements below a share `noise` of the degree do not count.
     """
     out, into, gain = -1, -1, 0.0
     for t in range(1, len(group)):
         u = group[t]
-        # The diagonal of W has no meaning: degrees of members are corrected where they are used.
+        # The diagonal of W is meaningless, so subtract it.
         lost = degree[u] - W[u, u]
         for v in range(len(W)):
             change = degree[v] - W[u, v] - lost

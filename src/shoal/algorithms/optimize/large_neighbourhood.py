@@ -1,10 +1,10 @@
-"""Large-neighbourhood search with annealing: take a few neighbouring groups out, group them again, keep or undo.
+"""Large-neighbourhood search with annealing: regroup a few neighbouring groups, then accept or undo the change.
 
-One step takes a random record, its group and one to five neighbouring groups, found through nearest-neighbour
-lists; shakes them by a few random moves or rebuilds them with one group fewer, as many or one more; descends
-by relocations and swaps (`optimize.patch`); and accepts a change Δ of the SSE with probability
-min(1, exp(−Δ/t)). With m = O(k) records in a patch a step costs O(m² d + m² · moves), whatever n; memory is
-O(n k) for the neighbour lists and the members of the groups.
+One step takes a random record, its group and one to five neighbouring groups from nearest-neighbour lists. It shakes
+them by a few random moves, or rebuilds them with one group fewer, as many or one more; descends by relocations and
+swaps (`optimize.patch`); and accepts a change Δ of the SSE with probability min(1, exp(−Δ/t)). With m = O(k) records in
+a patch a step costs O(m² d + m² · moves), independent of n; memory is O(n k) for the neighbour lists and the members of
+the groups.
 
 Groups stay between k and 2k−1 records: a larger one can be split in two without loss (Domingo-Ferrer and
 Mateo-Sanz 2002).
@@ -43,12 +43,12 @@ class MemberRows(NamedTuple):
     members: Ints  # (n // k + 1, 2k − 1)
     size: Ints
     label: Ints  # the row of each record
-    used: Ints  # (1,): how many rows are in use
+    used: Ints  # (1,): the number of rows in use
 
 
 @kernel
 def groups_of(labels: Ints, k: int) -> MemberRows:
-    """Turn labels 0 … q−1 of groups below 2k records into lists of members."""
+    """Convert labels 0 … q−1 of groups below 2k records into lists of members."""
     n = len(labels)
     rows = n // k + 1
     groups = MemberRows(
@@ -69,7 +69,7 @@ def groups_of(labels: Ints, k: int) -> MemberRows:
 def _gather(
     groups: MemberRows, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word
 ) -> tuple[int, int]:
-    """Fill the patch with a random record's group and neighbouring ones; return records and groups taken."""
+    """Fill the patch with a random record's group and its neighbours; return the numbers of records and of groups."""
     n, width = near.shape
     rows[0] = groups.label[below(rng, n)]
     q, m = 1, groups.size[rows[0]]
@@ -84,10 +84,10 @@ def _gather(
         if neighbour < 0:
             continue
         row = groups.label[neighbour]
-        fresh = m + groups.size[row] <= room
+        is_new = m + groups.size[row] <= room
         for g in range(q):
-            fresh = fresh and rows[g] != row
-        if fresh:
+            is_new = is_new and rows[g] != row
+        if is_new:
             rows[q] = row
             m += groups.size[row]
             q += 1
@@ -126,7 +126,7 @@ def _write_back(groups: MemberRows, patch: Patch, m: int, q: int, p: int, rows: 
 
 @kernel
 def _fill_row(groups: MemberRows, row: int, last: int) -> None:
-    """Move the last group to a row that is no longer in use."""
+    """Move the last group to a row that is free."""
     if row != last:
         groups.size[row] = groups.size[last]
         for i in range(groups.size[last]):
@@ -138,7 +138,7 @@ def _fill_row(groups: MemberRows, row: int, last: int) -> None:
 
 @kernel
 def _equal(a: Ints, b: Ints, m: int) -> bool:
-    """Tell whether the first m numbers are the same."""
+    """Return whether the first m numbers are equal."""
     i = 0
     while i < m and a[i] == b[i]:
         i += 1
@@ -157,7 +157,7 @@ def anneal(
     state: State,
     rng: Word,
 ) -> float:
-    """Take the given number of steps, unless asked to stop; return the change of the SSE."""
+    """Run the given number of steps, unless a stop is requested; return the change of the SSE."""
     largest = 2 * k - 1
     room = max(2 * largest, min(MOST_GROUPS * largest, 72))
     patch = patch_new(room, MOST_GROUPS + 1)

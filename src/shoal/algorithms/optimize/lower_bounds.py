@@ -1,23 +1,23 @@
-r"""A lower bound on the SSE of every partition, from any multipliers, valid whatever the solver that made them.
+r"""A lower bound on the SSE of every partition, from any multipliers: valid regardless of the solver.
 
-For duals π of any sign and cut prices μ ≥ 0 let r(G) be the reduced cost (`optimize.pricing`). Suppose a
-number f_i ≥ 0 for each record such that r(G) + Σ_{i∈G} f_i ≥ 0 for every group G of the sizes that matter. Summed
-over the groups of a partition, where every record counts once and each cut is fulfilled (`optimize.cuts`),
+For duals π of any sign and cut prices μ ≥ 0, let r(G) be the reduced cost (`optimize.pricing`). Let f_i ≥ 0 be numbers,
+one per record, with r(G) + Σ_{i∈G} f_i ≥ 0 for every group G of the sizes that matter. Summed over the groups of a
+partition, where every record counts once and each cut is satisfied (`optimize.cuts`),
 
     SSE = Σ c_G ≥ Σ_i (π_i − f_i) − Σ_R μ_R ⌊p(R)/q⌋.
 
-**The sizes that matter.** Some best partition has groups of k … 2k−1 records only, since splitting a larger group
-never adds to the SSE (Domingo-Ferrer and Mateo-Sanz 2002). Without cuts size k is enough: for a group G of s > k
-records give every k-subset H the weight 1/C(s−1, k−1). Each record is then covered once, each pair with weight
-(k−1)/(s−1), and Σ_H c_H/C(s−1,k−1) = T_G (k−1)/(k(s−1)) ≤ T_G/s = c_G because s(k−1) ≤ k(s−1). So if c_H ≥ Σ_H (π−f)
-for all k-subsets then c_G ≥ Σ_G (π−f).
+**The sizes that matter.** Some best partition has only groups of k … 2k−1 records, since splitting a larger group never
+increases the SSE (Domingo-Ferrer and Mateo-Sanz 2002). Without cuts, size k suffices: for a group G of s > k records
+give every k-subset H the weight 1/C(s−1, k−1). Each record is then covered once, each pair with weight (k−1)/(s−1), and
+Σ_H c_H/C(s−1,k−1) = T_G (k−1)/(k(s−1)) ≤ T_G/s = c_G because s(k−1) ≤ k(s−1). So if c_H ≥ Σ_H (π−f) for all k-subsets,
+then c_G ≥ Σ_G (π−f).
 
-**The repair.** All groups with r(G) < 0 are enumerated; f_i is the largest −r(G)/|G| over those that hold i, which
-is enough for each of them. So multipliers that are slightly infeasible, by a solver's tolerance or because column
-generation was stopped, cost little, and where they are infeasible only.
+**The repair.** All groups with r(G) < 0 are enumerated; f_i is the largest −r(G)/|G| over those that contain i, which
+suffices for each of them. Multipliers that are slightly infeasible, by a solver's tolerance or because column
+generation was stopped, therefore cost little, and only where they are infeasible.
 
-**Rounding.** The enumeration is exact on weights rounded down. For the groups it finds, r(G) is computed in float64
-with at most d + s² + 8 roundings of each term and one for each cut, and that much is taken off. The final sum is
+**Rounding.** The enumeration is exact on weights rounded down. For the groups that it finds, r(G) is computed in
+float64 with at most d + s² + 8 roundings of each term and one per cut; this error is subtracted. The final sum is
 correctly rounded.
 """
 
@@ -46,7 +46,7 @@ class Bound:
     cuts: Cuts
     tolerance: float  # the amount subtracted for rounding
     columns: GroupColumns  # the groups whose reduced cost was negative before the repair
-    visited: int  # how many prefixes the enumeration looked at
+    visited: int  # number of prefixes that the enumeration visited
 
 
 def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
@@ -64,10 +64,10 @@ def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
 def lower_bound(
     X: Floats, D: Floats, k: int, duals: Floats, cuts: Cuts, *, room: int, max_visits: int, state: State
 ) -> Bound | None:
-    """Return the bound that the multipliers prove, or None if too many groups violate them to enumerate.
+    """Return the bound that the multipliers prove; None if too many groups violate them or a stop is requested.
 
-    The multipliers may be any, but prices of cuts must not be negative. `room` and `max_visits` limit the enumeration
-    of each size: groups found and prefixes visited. None is also returned when asked to stop.
+    The duals may be any numbers; prices of cuts must not be negative. `room` and `max_visits` limit the enumeration of
+    each size: groups found and prefixes visited.
     """
     n, d = X.shape
     fix = np.zeros(n)
@@ -96,6 +96,6 @@ def lower_bound(
         tolerance += float((fix - exact).sum())
         violating.extend(enumerated.groups[rest < 0])
     value = fsum([*duals, *(-fix), *(-cuts.worth)])
-    # π − f is rounded when it is stored as the repaired dual, by one unit in the last place for each record.
+    # Storing the repaired dual π − f rounds it by one unit in the last place per record.
     value -= abs(value) * 2.0**-50
     return Bound(value, duals - fix, cuts, tolerance, GroupColumns.of(X, violating), visited)

@@ -1,13 +1,13 @@
-"""The master problem: choose groups so that every record is in exactly one, at the least SSE, its linear relaxation.
+"""The master problem: the linear relaxation of choosing groups that cover every record once at the least SSE.
 
     min Σ c_G x_G   subject to   Σ_{G ∋ i} x_G = 1 for every record i,
                                  Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R,   x ≥ 0.
 
-Solved by the simplex method (HiGHS), which continues from the last solution: with a few hundred columns or cuts more
-each time it takes little. Far from the optimum it needs many rounds of pricing: the first columns come from a
-first-order method (`optimize.column_generation`).
+The simplex method (HiGHS) continues from the last solution, so a few hundred additional columns or cuts take little
+time. Far from the optimum it needs many rounds of pricing; therefore the first columns come from a first-order method
+(`optimize.column_generation`).
 
-Nothing here is trusted by the proof: the duals are checked by `optimize.lower_bounds` in its own arithmetic.
+The proof does not rely on this module: `optimize.lower_bounds` checks the duals in its own arithmetic.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["Master", "RelaxationSolution", "matrix"]
 
-# The solver's numbers for the two simplex methods.
+# HiGHS's numbers for the two simplex methods.
 _DUAL, _PRIMAL = 1, 4
 
 
 class RelaxationSolution(NamedTuple):
-    """The relaxation solved to a tolerance."""
+    """A solution of the relaxation, to a tolerance."""
 
     value: float  # its objective
-    # The multiplier of each record, and the cuts with theirs.
+    # The multiplier of each record; the cuts with their prices.
     duals: Floats
     cuts: Cuts
     x: Floats  # the share of each column
 
 
 def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
-    """Return the rows of records and cuts by columns: where each column starts, its rows and its entries.
+    """Return the constraint matrix by columns: the start of each column, the rows (records, then cuts) and the entries.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Float
 
 
 class Master:
-    """The linear relaxation over the columns and cuts given so far, solved from the last solution by HiGHS."""
+    """The linear relaxation over the current columns and cuts; HiGHS starts from the previous solution."""
 
     def __init__(
         self, n: int, columns: GroupColumns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
@@ -70,11 +70,12 @@ class Master:
         self.solver.setOptionValue("output_flag", False)
         self.solver.setOptionValue("threads", 1)
         self.solver.setOptionValue("solver", "simplex")
-        # Every right-hand side is about 1 and costs are SSEs: the objective in units of the incumbent is well scaled.
+        # All right-hand sides are about 1 and costs are SSEs: measured in units of the incumbent, the objective is well
+        # scaled.
         self.unit = unit or 1.0
         none = np.empty(0, dtype=np.int64)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, none.astype(np.int32), none.astype(np.int32), np.empty(0))
-        # The number in the solver of each column, and of the columns that let a decision be broken, two for each.
+        # HiGHS's numbers of the columns, and of the columns that break decisions, two per decision.
         self.place, self.breaking, self.broken = none, none, False
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
@@ -83,7 +84,7 @@ class Master:
         """Add columns."""
         self.columns = self.columns.join(columns)
         self._add_columns(columns)
-        # New columns leave the solution feasible: the primal method goes on from it.
+        # New columns leave the solution feasible, so the primal method can continue.
         self.solver.setOptionValue("simplex_strategy", _PRIMAL)
 
     def cut(self, cuts: Cuts) -> None:
@@ -103,15 +104,15 @@ class Master:
             self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in remaining])
 
     def keep(self, which: Ints) -> GroupColumns:
-        """Keep some of the columns, by number and in order; return the others."""
-        gone = np.setdiff1d(np.arange(len(self.columns)), which)
-        removed = self.columns.take(gone)
-        if len(gone):
+        """Keep the given columns, in order; return the others."""
+        dropped = np.setdiff1d(np.arange(len(self.columns)), which)
+        removed = self.columns.take(dropped)
+        if len(dropped):
             basis = self.solver.getBasis()
             before, rows = basis.col_status, basis.row_status
             staying = np.ones(self.solver.getNumCol(), dtype=np.int64)
-            staying[self.place[gone]] = 0
-            self.solver.deleteCols(len(gone), self.place[gone].astype(np.int32))
+            staying[self.place[dropped]] = 0
+            self.solver.deleteCols(len(dropped), self.place[dropped].astype(np.int32))
             number = np.cumsum(staying) - 1
             self.columns, self.place = self.columns.take(which), number[self.place[which]]
             self.breaking = number[self.breaking]
@@ -119,20 +120,20 @@ class Master:
         return removed
 
     def _resume(self, columns: list[Any], rows: list[Any]) -> None:
-        """Go on from what is left of a basis: the solver forgets it with the first column or active row deleted."""
+        """Restore the rest of a basis: HiGHS discards it when a column or an active row is deleted."""
         import highspy
 
         basis = highspy.HighsBasis()
         basis.col_status, basis.row_status = columns, rows
-        # Another one may be too small; the solver completes it.
+        # The remaining basis may be too small; HiGHS completes it.
         basis.valid = basis.alien = True
         self.solver.setBasis(basis)
 
     def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
-        """Put decisions about pairs of records in the place of those before.
+        """Replace the decisions about pairs of records.
 
-        One may be broken at a price of `penalty`: there is a solution in any case, and the multipliers stay below that.
-        The lower it is, the less the duals differ from those before; `broken` tells whether it was too low.
+        Each may be broken at a price of `penalty`, so a solution always exists and the multipliers stay below the
+        penalty. A lower penalty changes the duals less; `broken` reports that it was too low.
         """
         self.drop(np.flatnonzero(self.cuts.decided >= 0))
         rows = Cuts.deciding(decisions)
@@ -147,7 +148,7 @@ class Master:
             self.solver.changeCoeff(row, int(self.breaking[at]), 1.0 - 2.0 * (at % 2))
 
     def trial(self, decision: Decision, steps: int) -> float:
-        """Return the value, over the columns at hand, after one decision more and so many steps of the method."""
+        """Return the value over the current columns after one additional decision and `steps` simplex iterations."""
         basis = self.solver.getBasis()
         self.cut(Cuts.deciding([decision]))
         self.solver.setOptionValue("simplex_iteration_limit", steps)
@@ -159,15 +160,15 @@ class Master:
         return value
 
     def solve(self) -> RelaxationSolution | None:
-        """Solve it, to the solver's own tolerances; None if stopped or the arithmetic fails."""
+        """Solve the problem to HiGHS's tolerances; None if stopped or if the arithmetic fails."""
         import highspy
 
-        # The solver counts the seconds of all its runs together.
+        # HiGHS's time limit covers all its runs together.
         seconds = max(self.deadline - time.monotonic(), 0.1)
         self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + seconds, 1e30))
         self.solver.run()
         if self.solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:
-            # A lost basis: once more from scratch.
+            # The basis was lost: start again from scratch.
             self.solver.clearSolver()
             self.solver.run()
         if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or self.over():

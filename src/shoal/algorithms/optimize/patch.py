@@ -1,4 +1,4 @@
-"""A patch: a few neighbouring groups taken out of a partition and grouped again, all costs from pair distances.
+"""A patch: a few neighbouring groups, removed from a partition and regrouped, with all costs from pair distances.
 
 For a group g of c_g records let T_g be the sum of the squared distances over its pairs, and L_ig the sum of the
 squared distances from record i to the members of g. Then SSE_g = T_g / c_g (Castro, Gentile and
@@ -7,7 +7,7 @@ Spagnolo-Arrizabalaga 2022, equation 4), and a move changes the SSE by a few ter
 * record i from group a to group b:  (T_a − L_ia)/(c_a − 1) + (T_b + L_ib)/(c_b + 1) − T_a/c_a − T_b/c_b;
 * records i of a and j of b swapped: (L_ja − L_ia − D_ij)/c_a + (L_ib − L_jb − D_ij)/c_b.
 
-With m records a patch costs O(m² d) to open; a move costs O(1) to judge and O(m) to make.
+With m records, opening a patch costs O(m² d); a move costs O(1) to evaluate and O(m) to apply.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = [
     "patch_shake",
 ]
 
-# Gains below this share of the patch's own cost are rounding, and would let the descent run in circles.
+# Gains below this share of the patch's cost are rounding errors and could make the descent cycle.
 _NOISE = 1e-11
-# So are gains below this share of the sum of a place's distances to all others: when the cost is 0, links still hold
-# the rounding errors of the distances that were added and subtracted.
+# So are gains below this share of the sum of a place's distances to all others: even at cost 0, links contain the
+# rounding errors of the distances that were added and subtracted.
 _RESIDUE = 1e-14
-# A descent takes a few rounds of the places; whatever the arithmetic does, it ends after this number.
+# A descent needs a few rounds over the places; this limit ends it in any case.
 _ROUNDS = 100
 
 
 class Patch(NamedTuple):
-    """Working arrays for up to `records.shape[0]` records in up to `size.shape[0]` groups."""
+    """Working arrays for up to ``len(records)`` records in up to ``len(size)`` groups."""
 
     records: Ints  # the record at each place
-    group: Ints  # the group of each place, −1 while it has none
+    group: Ints  # the group of each place, −1 without one
     distance: Floats  # (m, m) squared distances
     link: Floats  # (m, groups): L_ig
     pairs: Floats  # T_g
@@ -56,7 +56,7 @@ class Patch(NamedTuple):
 
 @kernel
 def patch_new(places: int, groups: int) -> Patch:
-    """Return an empty patch with room for `places` places and some groups."""
+    """Return an empty patch with room for the given numbers of places and groups."""
     return Patch(
         np.empty(places, dtype=np.int64),
         np.empty(places, dtype=np.int64),
@@ -69,7 +69,7 @@ def patch_new(places: int, groups: int) -> Patch:
 
 @kernel
 def patch_open(patch: Patch, X: Floats, m: int) -> None:
-    """Compute the distances among the first m places."""
+    """Compute the distances between the first m places."""
     d = X.shape[1]
     for a in range(m):
         patch.distance[a, a] = 0.0
@@ -86,7 +86,7 @@ def patch_open(patch: Patch, X: Floats, m: int) -> None:
 
 @kernel
 def patch_assign(patch: Patch, m: int, q: int) -> None:
-    """Recompute sizes, links and pair sums from `group`; places without a group do not count."""
+    """Recompute sizes, links and pair sums from `group`; places without a group are ignored."""
     for g in range(q):
         patch.pairs[g] = 0.0
         patch.size[g] = 0
@@ -124,7 +124,7 @@ def patch_relocation(patch: Patch, i: int, b: int) -> float:
 
 @kernel
 def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
-    """Put place i into group b, from its group or from none."""
+    """Move place i to group b, from its group or from none."""
     a = patch.group[i]
     if a >= 0:
         patch.pairs[a] -= patch.link[i, a]
@@ -142,7 +142,7 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
 def patch_descend(  # noqa: C901, PLR0912 - the search spends its time here, and is slower when split up
     patch: Patch, m: int, q: int, k: int, largest: int, state: State
 ) -> None:
-    """Take the best relocation or swap of each place in turn until no place has an improving one, or asked to stop."""
+    """Apply the best relocation or swap of each place in turn until none improves or a stop is requested."""
     unchanged = 0
     i = 0
     noise = _NOISE * patch_cost(patch, q)
@@ -204,7 +204,7 @@ def patch_shake(patch: Patch, m: int, k: int, largest: int, moves: int, rng: Wor
 
 @kernel
 def patch_rebuild(patch: Patch, m: int, q: int, k: int, largest: int, rng: Word) -> None:
-    """Regroup all places: q times a random free place and the k−1 that cost it least, then the others."""
+    """Regroup all places: q groups of a random free place and the k−1 nearest to the group, then add the rest."""
     for a in range(m):
         patch.group[a] = -1
     for g in range(q):
@@ -223,7 +223,7 @@ def patch_rebuild(patch: Patch, m: int, q: int, k: int, largest: int, rng: Word)
 
 @kernel
 def _free_place(patch: Patch, skip: int) -> int:
-    """Return a place without a group, after so many others."""
+    """Return a place without a group, after skipping `skip` others."""
     i = 0
     while patch.group[i] >= 0 or skip > 0:
         skip -= patch.group[i] < 0
@@ -233,7 +233,7 @@ def _free_place(patch: Patch, skip: int) -> int:
 
 @kernel
 def _nearest_free(patch: Patch, m: int, g: int) -> int:
-    """Return the place without a group whose distances to group g have the least sum."""
+    """Return the free place whose distances to group g have the smallest sum."""
     near, reach = -1, np.inf
     for a in range(m):
         if patch.group[a] < 0 and patch.link[a, g] < reach:
@@ -243,7 +243,7 @@ def _nearest_free(patch: Patch, m: int, g: int) -> int:
 
 @kernel
 def _cheapest_group(patch: Patch, a: int, q: int, largest: int) -> int:
-    """Return the group of fewer than `largest` records that place a costs least."""
+    """Return the group below `largest` records to which place a adds the least cost."""
     into, cheapest = -1, np.inf
     for g in range(q):
         c = patch.size[g]

@@ -1,30 +1,29 @@
-r"""Pricing: find every group whose reduced cost is below a limit, or show that there is none.
+r"""Pricing: find every group whose reduced cost is below a limit, or prove that there is none.
 
-For duals π (one for each record) and cut prices μ the reduced cost of a group G of s records is
+For duals π (one per record) and cut prices μ, the reduced cost of a group G of s records is
 
     r(G) = T_G / s − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋,      T_G = Σ_{pairs of G} D_ij.
 
-**Pair weights.** s·Σ π_i = s/(s−1) Σ_pairs (π_i + π_j), since each record is in s−1 pairs. And what a group pays for a
-cut is at least what its pairs get of the price, b_ij μ_R each (`optimize.cuts.pair_prices`). Hence s·r(G) ≥ w(G),
-the sum over the pairs of G of
+**Pair weights.** s·Σ π_i = s/(s−1) Σ_pairs (π_i + π_j), since each record is in s−1 pairs. And a group pays at least as
+much for a cut as its pairs receive, b_ij μ_R each (`optimize.cuts.pair_prices`). Hence s·r(G) ≥ w(G), the sum over the
+pairs of G of
 
     w_ij = D_ij − s/(s−1) (π_i + π_j) + s Σ_R b_ij μ_R,
 
 with equality when no cut has a price. A group with r(G) ≤ limit therefore has w(G) ≤ s·limit.
 
-**Orderings.** Let P have m ≥ 3 records and let v be one of largest weighted degree Σ_{u∈P} w_uv. The degrees sum
-to 2w(P), so v's is at least 2w(P)/m and w(P∖v) ≤ w(P)(1 − 2/m), that is: the average pair weight of P∖v is at most
-that of P. Removing such a record again and again, every prefix of the reversed order has an average no larger than
-the whole's. So the search starts from all pairs, adds one record at a time, and leaves a prefix of m records as
-soon as w(P) > s·limit·C(m,2)/C(s,2): no group is lost. With the highest record number deciding between equal degrees,
-the record to remove is unique; a record is added only if it is the one that would be removed, and every group is met
-exactly once.
+**Orderings.** Let P have m ≥ 3 records and let v be one of largest weighted degree Σ_{u∈P} w_uv. The degrees sum to
+2w(P), so v's is at least 2w(P)/m and w(P∖v) ≤ w(P)(1 − 2/m): the average pair weight of P∖v is at most that of P. If
+such records are removed repeatedly, every prefix of the reversed order has an average no larger than the whole group's.
+The search therefore starts from all pairs, adds one record at a time, and abandons a prefix of m records as soon as
+w(P) > s·limit·C(m,2)/C(s,2): no group is lost. The highest record number decides between equal degrees, so the record
+to remove is unique. A record is added only if it is the one that would be removed; every group is visited exactly once.
 
 **Rounding.** The weights are rounded down to multiples of a power of two so coarse that all sums of the search are
-exact in float64. Ties are then exact, no group is met twice or missed, and the sums are lower bounds.
+exact in float64. Ties are then exact, no group is visited twice or missed, and the sums are lower bounds.
 
-Cost: O(n²) for the weights and O(n) for each prefix visited: about 10³ prefixes at k = 3 and 10⁶ at k = 10 on
-tables of 1000 records once the duals have converged. Memory O(n²), for tables of some thousands of records.
+Cost: O(n²) for the weights and O(n) per visited prefix: about 10³ prefixes at k = 3 and 10⁶ at k = 10 on tables of
+1000 records once the duals have converged. Memory O(n²), for tables of a few thousand records.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ __all__ = ["Enumeration", "distances", "enumerate_groups", "pair_weights"]
 
 @dataclass(frozen=True)
 class Enumeration:
-    """Groups of one size found by pricing, one in each row, and whether these are all."""
+    """Groups of one size found by pricing, one per row; `complete` if these are all."""
 
     groups: Ints
     complete: bool
@@ -53,7 +52,7 @@ class Enumeration:
 
 @kernel
 def distances(X: Floats) -> Floats:
-    """Return all squared distances; only for tables small enough for a bound."""
+    """Return all squared distances; only for tables small enough for a proof."""
     n, d = X.shape
     out = np.empty((n, n))
     for i in range(n):
@@ -69,7 +68,7 @@ def distances(X: Floats) -> Floats:
 
 
 def pair_weights(D: Floats, d: int, duals: Floats, cuts: Cuts, size: int, out: Floats) -> None:
-    """Write the weights w_ij for groups of one size (d columns of data), rounded down so that all sums are exact."""
+    """Write the weights w_ij for groups of one size (d data columns), rounded down so that all sums are exact."""
     pair, price = pair_prices(cuts, size)
     _weights(D, d, duals, pair, price, size, out)
 
@@ -96,7 +95,7 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
         top = 1.0
     # At most 2^51 units in any sum of up to s² weights.
     unit = 2.0 ** (np.ceil(np.log2(top * s * s)) - 51.0)
-    # The distances are off by at most d + 3 roundings, the lines above by a few for each cut of a pair.
+    # The distances are off by at most d + 3 roundings, the lines above by a few per cut of a pair.
     below = top * (d + 64.0 + len(pair)) * 2.0**-51
     for i in range(n):
         for j in range(n):
@@ -104,13 +103,13 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
 
 
 class _Prefix(NamedTuple):
-    """The records chosen so far, and what is known of the first m of them for every m."""
+    """A prefix of records, with sums for its first m records for every m."""
 
     records: Ints  # (s,)
-    total: Floats  # (s + 1,): the sum of their weights
+    total: Floats  # (s + 1,): the sum of the pair weights
     cursor: Ints  # (s + 1,): the record to try next
-    degree: Floats  # (s, n): the weights from each record to them
-    inner_degree: Floats  # (s, s): the weighted degree of each among them
+    degree: Floats  # (s, n): the sum of the weights from each record to the prefix
+    inner_degree: Floats  # (s, s): the weighted degree of each record within the prefix
 
 
 @kernel
@@ -142,7 +141,7 @@ def _search(W: Floats, s: int, limit: float, room: int, max_visits: int, state: 
             if v == n:
                 m -= 1
                 continue
-            visited += m > 1  # pairs are not counted
+            visited += m > 1  # do not count pairs
             if visited >= max_visits or state[STOP] or (m + 1 == s and count == room):
                 return sets[:count], room + 1, visited
             if m + 1 < s:
@@ -160,11 +159,11 @@ def _search(W: Floats, s: int, limit: float, room: int, max_visits: int, state: 
 
 @kernel
 def _allowed(s: int, limit: float) -> Floats:
-    """Return the largest sum of weights that a prefix of m records may have, for every m."""
+    """Return the largest allowed sum of weights of a prefix of m records, for every m."""
     average = limit / (s * (s - 1) // 2)
     allowed = np.empty(s + 1)
     for m in range(s + 1):
-        # Rounded up: the products may round, the sums they are compared with do not.
+        # Round up: the products may be rounded, the sums compared with them are exact.
         bound = average * (m * (m - 1) // 2)
         allowed[m] = bound + abs(bound) * 1e-14
     allowed[s] = limit
@@ -173,7 +172,7 @@ def _allowed(s: int, limit: float) -> Floats:
 
 @kernel
 def _next(W: Floats, prefix: _Prefix, m: int, gap: float) -> int:
-    """Return the next record that adds at most `gap` to a prefix and would be the one to remove, n if there is none."""
+    """Return the next record that adds at most `gap` to a prefix and would be the one to remove; n if there is none."""
     row = prefix.degree[m]
     v: int = prefix.cursor[m]
     while v < len(row) and not (row[v] <= gap and _is_removed(W, prefix, m, v)):
@@ -184,7 +183,7 @@ def _next(W: Floats, prefix: _Prefix, m: int, gap: float) -> int:
 
 @kernel
 def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
-    """Tell whether v, added to a prefix, has the largest degree, or the highest number among equals."""
+    """Return whether v, added to a prefix, has the largest degree, or the highest number among equals."""
     degree = prefix.degree[m, v]
     for t in range(m):
         u = prefix.records[t]
@@ -196,7 +195,7 @@ def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
 
 @kernel
 def _append(W: Floats, prefix: _Prefix, m: int, v: int) -> None:
-    """Make v the next record of a prefix of m."""
+    """Append v to a prefix of m records."""
     for t in range(m):
         prefix.inner_degree[m + 1, t] = prefix.inner_degree[m, t] + W[prefix.records[t], v]
     row, longer, line = prefix.degree[m], prefix.degree[m + 1], W[v]
@@ -208,7 +207,7 @@ def _append(W: Floats, prefix: _Prefix, m: int, v: int) -> None:
     prefix.cursor[m + 1] = 0
 
 
-def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
+def enumerate_groups(  # noqa: PLR0913 - six parameters describe the groups, four the work
     D: Floats,
     d: int,
     duals: Floats,
@@ -223,8 +222,8 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
 ) -> Enumeration:
     """Return all groups of one size whose reduced cost may be at most `limit`, unless there are too many.
 
-    `D` are all squared distances, summed over d columns. Beyond `room` groups or `max_visits` prefixes it gives up
-    (``complete=False``), and when asked to stop. `work` is an n×n array to overwrite.
+    `D` holds all squared distances, summed over d columns. Beyond `room` groups or `max_visits` prefixes, or if a stop
+    is requested, the enumeration gives up (``complete=False``). `work` is an n×n array to overwrite.
     """
     W = np.empty_like(D) if work is None else work
     pair_weights(D, d, duals, cuts, size, W)

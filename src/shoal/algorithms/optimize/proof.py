@@ -1,16 +1,16 @@
-"""Proof: from a partition to a bound, and to the optimum where the gap lets all groups that matter be listed.
+"""Proof: from a partition to a bound, and to the optimum if the gap is small enough to list all groups that matter.
 
-Column generation with cuts gives multipliers and a bound (`optimize.column_generation`). Let π, μ be repaired,
-so that no reduced cost is negative, and B = Σ π_i − Σ_R μ_R ⌊p(R)/q⌋ the bound they prove. A partition fulfils every
-cut, so its SSE is at least B plus the sum of the reduced costs of its groups: if it is at most B + reach, each of its
-groups has a reduced cost within reach. So when all groups of k … 2k−1 records within reach can be listed, and the best
-choice among them has an SSE of at most B + reach, that choice is the optimum, even if no good partition was known
-before. The reach grows step by step, until it finds one or covers the distance to the best partition known. The integer
-programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
+Column generation with cuts yields multipliers and a bound (`optimize.column_generation`). Let π, μ be repaired, so that
+no reduced cost is negative, and B = Σ π_i − Σ_R μ_R ⌊p(R)/q⌋ the bound they prove. A partition satisfies every cut, so
+its SSE is at least B plus the sum of the reduced costs of its groups: if it is at most B + reach, each of its groups
+has a reduced cost within reach. So if all groups of k … 2k−1 records within reach can be listed, and the best choice
+among them has an SSE of at most B + reach, that choice is the optimum, even without a good partition to start from. The
+reach grows step by step until it finds one or covers the distance to the best partition. HiGHS solves the integer
+programmes to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
 
-How many groups matter depends on the best partition known, so it is improved by every solution of the relaxation, that
-of the table and those of the cases (`optimize.branch_and_bound`): rounded and annealed by the caller, then joined with
-the best partition so far (`optimize.relaxation_rounding`).
+The number of groups that matter depends on the best partition. Every solution of the relaxation therefore improves it,
+for the table and for the cases (`optimize.branch_and_bound`): the caller rounds and anneals the solution, then the
+result is combined with the best partition so far (`optimize.relaxation_rounding`).
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ __all__ = ["PROVABLE", "Incumbent", "ProofResult", "prove", "recombine"]
 
 # Two n×n arrays of float64: 400 MB.
 PROVABLE = 5000
-# Rounds of cuts before the groups seen are recombined.
+# Rounds of cuts before the seen groups are recombined.
 _RECOMBINE = 20
-# An integer programme with more columns than this does not end.
+# Integer programmes with more columns than this do not finish.
 _LISTED = 400_000
-# Cases of branching at most: without a time limit, and with one.
+# Maximum number of cases in branching: without a time limit, and with one.
 _CASES, _MANY_CASES = 60, 5000
-# A case is ended by an integer programme of this number of columns for each record at most, and this number of nodes.
+# Limits of an integer programme that closes a case: columns per record, and nodes.
 _FEW, _NODES = 2, 3
-# Where a partition and a solution of the relaxation differ, so many records are grouped again; eagerly any number.
+# Maximum number of records to regroup where partition and relaxation differ (a thorough search has no limit).
 _NEAR, _NODES_NEAR = 150, 20
-# Prefixes that the list of a case may cost.
+# Maximum number of prefixes to enumerate for the list of a case.
 _PREFIXES = 1_000_000
-# An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
+# An optimum is correct to the solver's tolerances: the claim is reduced by this relative amount.
 _TRUST = 1e-8
 
 Polish = Callable[[GroupColumns, Floats], Ints | None]
@@ -69,7 +69,7 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class ProofResult:
-    """The result of `prove`; see `shoal.algorithms.registry.Outcome`. `rounded` is a partition to go on from."""
+    """The result of `prove`; see `shoal.algorithms.registry.Outcome`. `rounded` is a partition to continue from."""
 
     labels: Ints
     bound: float | None
@@ -86,9 +86,9 @@ def _generation(incumbent: Incumbent, candidates: list[Ints], limits: Generation
 
 
 def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Ints | None:
-    """Return the best partition that the groups seen allow, or one near the relaxation's solution, if it is better.
+    """Return the best partition that the seen groups allow, or a better one near the relaxation's solution.
 
-    Without a time limit the integer programme is limited in nodes, so that the result is always the same.
+    Without a time limit the integer programme has a limit on nodes, so that results are reproducible.
     """
     if incumbent.partition.loss == 0.0:
         return None
@@ -109,14 +109,14 @@ def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None,
 
 
 def _after(share: float, until: float | None) -> float | None:
-    """Return the `time.monotonic` when a share of the time left is over."""
+    """Return the `time.monotonic` at which a share of the remaining time is over."""
     return None if until is None else time.monotonic() + share * (until - time.monotonic())
 
 
 def _choose(
     generation: ColumnGeneration, columns: GroupColumns, cuts: Cuts, until: float | None, nodes: int | None
 ) -> bool:
-    """Offer the best choice among columns and the groups of the best partition; return whether it is proven."""
+    """Offer the best choice among these columns and the groups of the best partition; return whether it is proven."""
     seconds = None if until is None else max(0.1, until - time.monotonic())
     paying = cuts.paying(generation.noise)
     labels, state = generation.partition.labels, generation.state
@@ -126,11 +126,11 @@ def _choose(
 
 
 def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> ProofResult:
-    """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
+    """Prove a lower bound on the SSE, improve the partition along the way, and prove it optimal if possible.
 
-    `candidates` are groups that the search met. It ends at the `time.monotonic` `until`; None goes on until the limits
-    of each part. `polish` gets groups, and the value of each in a solution of the relaxation; it returns a partition
-    near it, or None.
+    `candidates` are groups that the search has seen. The proof ends at the `time.monotonic` `until`; with None, at the
+    limits of each part. `polish` receives groups and their values in a solution of the relaxation; it returns a
+    partition near that solution, or None.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
@@ -138,13 +138,13 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if incumbent.partition.loss == 0.0:
         return ProofResult(labels, 0.0, "optimal", nothing)
-    # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
+    # A prefix costs about a nanosecond per record: no enumeration should take more than a tenth of the time.
     max_visits = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
     generation = _generation(incumbent, candidates, GenerationLimits(deadline=deadline, max_visits=max_visits))
     generation.run()
     best = generation.best
     if best is None:
-        # Out of time before any bound: the columns generated may still hold a better partition.
+        # Time is up before any bound: the generated columns may still contain a better partition.
         nodes = 1 if until is None else None
         _choose(generation, generation.master.columns, no_cuts(), until, nodes)
         return ProofResult(generation.partition.labels, 0.0, "bounded", nothing)
@@ -155,7 +155,7 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     if generation.latest is not None and not generation.closed():
         near(generation.latest.x, True)
     optimal, group_count = generation.closed(), 0
-    solved = not optimal  # multipliers that close the gap prove what they prove, and no digit more
+    solved = not optimal  # multipliers that close the gap prove exactly their bound
     if not optimal and not incumbent.state[STOP]:
         optimal, group_count = _prove_optimal(generation, best, _after(0.1, until))
     branches = Branches((Branch((), best),), closed=False)
@@ -166,7 +166,7 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
             return _finish(generation, proof, until, eager=eager)
 
         branches = branch(generation, best, finish=finish, improve=near, until=end, limit=cases)
-        # Bounds of cases that an integer programme ended are not theirs.
+        # Bounds of cases that an integer programme closed are not proven by their multipliers.
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
     upper = generation.upper
@@ -187,15 +187,15 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
 
 
 def _claim(proof: Bound) -> float:
-    """Return what a bound may claim: repaired duals are rounded, and a check of them must not find less."""
+    """Return the bound to claim: repaired duals are rounded, and a later check must not prove less."""
     return proof.value - 1e-12 * float(np.abs(proof.duals).sum() + proof.cuts.magnitude)
 
 
 def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | None) -> tuple[bool, int]:
     """Solve the integer programme over all groups with a reduced cost within reach, and extend the reach step by step.
 
-    A partition of SSE at most B + reach has no other groups: one that is found there is the optimum, however far the
-    incumbent was. Returns whether the best partition is proven optimal, and how many groups were listed.
+    A partition with an SSE of at most B + reach has only such groups, so the best one found is the optimum, however far
+    away the incumbent was. Returns whether the best partition is proven optimal, and the number of groups listed.
     """
     rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
@@ -205,7 +205,7 @@ def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | Non
         reach = min(reach, gap)
         columns, complete = _within(generation, best, reach, _LISTED, generation.limits.max_visits)
         seconds = np.inf if until is None else until - time.monotonic()
-        # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
+        # The solver rarely checks the clock: start only integer programmes that fit the time.
         if len(columns) > (40 * generation.n if until is None else 2000 * seconds):
             break
         group_count = len(columns)
@@ -221,16 +221,16 @@ def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | Non
 
 
 def _finish(generation: ColumnGeneration, proof: Bound, until: float | None, *, eager: bool) -> bool:
-    """End a case by an integer programme, if the groups within reach of a better partition are few.
+    """Close a case by an integer programme if few groups are within reach of a better partition.
 
-    An eager one also tries a smaller reach, where a better partition may be found if not the end.
-    Returns whether no partition of this case is better.
+    A thorough search (`eager`) also tries a smaller reach, which may find a better partition but cannot close the case.
+    Returns whether this case has no better partition.
     """
     gap = _reach(generation, proof)
     for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
         columns, complete = _within(generation, proof, share * gap, _FEW * generation.n, _PREFIXES)
         if complete:
-            # The decisions are kept by the choice of columns, so that the best partition known stays a solution.
+            # The choice of columns enforces the decisions, so that the best partition remains feasible.
             columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
             cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
             proven = _choose(generation, columns, cuts, until, _NODES)
@@ -256,7 +256,7 @@ def _near(generation: ColumnGeneration, x: Floats, polish: Polish, until: float 
 
 
 def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
-    """Return which groups hold both or neither of two records that are together, and not both of two that are apart."""
+    """Select the groups that hold both or neither of two joined records, and not both of two separated ones."""
     keeping = np.ones(len(columns), dtype=bool)
     for i, j, together in decisions if len(columns) else ():
         with_i, with_j = (np.logical_or.reduceat(columns.member == at, columns.start[:-1]) for at in (i, j))
@@ -265,16 +265,16 @@ def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
 
 
 def _reach(generation: ColumnGeneration, best: Bound) -> float:
-    """Return how large a reduced cost may be in a better partition; rounding must not hide a group."""
+    """Return the largest reduced cost of a group in a better partition; rounding must not exclude a group."""
     return (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
 
 
 def _within(
     generation: ColumnGeneration, best: Bound, reach: float, room: int, max_visits: int
 ) -> tuple[GroupColumns, bool]:
-    """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
+    """List every group of k … 2k−1 records with a reduced cost within reach; if too many, only the generated ones."""
     n, d = generation.X.shape
-    every: GroupColumns | None = None
+    groups: GroupColumns | None = None
     for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
         enumerated = enumerate_groups(
             generation.D,
@@ -293,5 +293,5 @@ def _within(
             return generation.master.columns.take(np.flatnonzero(rest <= reach)), False
         columns = GroupColumns.of(generation.X, enumerated.groups)
         columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= reach))
-        every = columns if every is None else every.join(columns)
-    return every if every is not None else generation.master.columns, True
+        groups = columns if groups is None else groups.join(columns)
+    return groups if groups is not None else generation.master.columns, True

@@ -1,7 +1,7 @@
-"""Random numbers inside kernels: splitmix64 (Steele, Lea and Flood 2014), one word of state, no locks.
+"""Random numbers inside kernels: splitmix64 (Steele, Lea and Flood 2014), with one word of state and no locks.
 
-numba's own generator is global to a thread; one word that travels with the work makes the result depend on the
-seed alone, however many threads there are.
+numba's generator is global to a thread. A word of state that travels with the work makes the result depend on the seed
+alone, for any number of threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 
 
 def seeded(*parts: int) -> Word:
-    """Return the state that belongs to a seed and the numbers of a stream.
+    """Return the state for a seed and the numbers of a stream.
 
     Examples
     --------

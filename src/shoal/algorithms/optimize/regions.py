@@ -1,10 +1,10 @@
-"""Regions: parts of a partition that can be searched side by side.
+"""Regions: parts of a partition that can be searched in parallel.
 
-Groups are split near the median of their centroids along random directions until a part has few enough records: the
-random projection trees of S. Dasgupta and Y. Freund (2008), which keep neighbours together in any number of columns.
-(Split along one column, a table with many columns falls apart: almost all records are equal in a column that stands for
-one rare category.) The split depends on the groups and the random generator only, not on the number of threads: so does
-the result. O(n (d + log n) log n).
+Groups are split near the median of their centroids along random directions until a part is small enough: the random
+projection trees of S. Dasgupta and Y. Freund (2008), which keep neighbours together in any number of columns.
+(Splitting along one column breaks up wide tables: almost all records are equal in a column that represents one rare
+category.) The split, and therefore the result, depends only on the groups and the random generator, not on the number
+of threads. O(n (d + log n) log n).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def split_groups(X: Floats, labels: Ints, largest: int, random: np.random.Genera
     centres, sizes = centroids(X, labels), group_sizes(labels)
     region = np.zeros(len(sizes), dtype=np.int64)
     parts = [np.arange(len(sizes))]
-    done: list[Ints] = []
+    regions: list[Ints] = []
     while parts:
         part = parts.pop()
         if sizes[part].sum() <= largest or len(part) == 1:
-            region[part] = len(done)
-            done.append(part)
+            region[part] = len(regions)
+            regions.append(part)
             continue
-        # A direction and a place of its own: the next round's borders should lie elsewhere.
+        # Each split has its own direction and position, so that the next round has different borders.
         along = (centres[part] - centres[part[0]]) * random.normal(size=X.shape[1])
         order = part[np.argsort(along.sum(axis=1), kind="stable")]
         middle = int(len(order) * random.uniform(0.35, 0.65)) or 1

@@ -1,16 +1,15 @@
-"""Rounding: from a fractional solution of the linear relaxation to a partition.
+"""Rounding: turn a fractional solution of the linear relaxation into a partition.
 
-The values of the groups of a record sum to one, so groups whose value is above one half do not overlap, but for the
-solver's errors. Those near one are kept, and the records of all others are grouped again (`auto`). The relaxation of a
-large table is integral in most places if groups are small: of 20,000 records and k = 3 a third or fewer are left. What
-comes out may lose more than a partition that is known, but it is near to better ones: annealing from there, warm, finds
-them (`optimize.search`). O(n k) but for grouping the rest.
+The values of the groups that contain a record sum to one, so groups with values above one half do not overlap, except
+for the solver's errors. Groups with values near one are kept, and the records of all others are regrouped (`auto`). If
+groups are small, the relaxation of a large table is mostly integral: of 20,000 records and k = 3, at most a third
+remain. The result may lose more than the best partition so far, but it is close to better ones, which warm annealing
+finds (`optimize.search`). O(n k) plus grouping the rest.
 
 `improve_near` is relaxation-induced neighbourhood search (E. Danna, E. Rothberg and C. Le Pape, Exploring relaxation
-induced neighborhoods to improve MIP solutions, Mathematical Programming 102, 2005). Groups of the best partition whose
-value is near one are kept. The records of all others are a set-partitioning problem over the groups known among them,
-of which the partition is one solution: an integer programme, small where the relaxation is almost integral, gives a
-better one.
+induced neighborhoods to improve MIP solutions, Mathematical Programming 102, 2005). Groups of the best partition with
+values near one are kept. The records of all others form a set-partitioning problem over the known groups among them.
+The partition is one solution; an integer programme, small where the relaxation is almost integral, finds a better one.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["improve_near", "round_generation", "round_groups", "round_relaxation"]
 
-# Groups of a greater value are kept; with fewer than this share of the records in them the solution says too little.
+# Groups with larger values are kept; if they hold less than this share of the records, rounding gives up.
 KEPT, ENOUGH = 0.7, 0.2
-# Rounds in which groups are guessed, and the steps of the first-order method in each.
+# Rounds of guessing groups, and first-order iterations per round.
 ROUNDS, STEPS = 30, 150
 
 
 def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: State, threads: int) -> Ints | None:
-    """Return a partition that has the groups whose value is near one, or None if these are few.
+    """Return a partition that contains the groups with values near one, or None if these are few.
 
-    `x` are the values of the groups `columns` in a fractional solution. The rest is grouped by several threads, on
-    which the result does not depend.
+    `x` holds the values of the groups `columns` in a fractional solution. Several threads group the rest; their number
+    does not affect the result.
     """
     fixed = columns.take(np.flatnonzero(x > KEPT))
-    # Where the solver's errors let two overlap, neither is kept.
+    # If the solver's errors let two groups overlap, discard both.
     shared = np.bincount(fixed.member, minlength=len(X)) > 1
     fixed = fixed.take(np.flatnonzero(np.bincount(fixed.owner, shared[fixed.member], len(fixed)) == 0))
     if len(X) - len(fixed.member) < k:
-        # Few or none are left: with the records of one more they are a group.
+        # Too few records remain for a group: release the records of one more.
         fixed = fixed.take(np.arange(len(fixed) - 1))
     if len(fixed.member) < ENOUGH * len(X):
         return None
@@ -59,10 +58,10 @@ def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: 
 
 
 def round_generation(generation: NearGeneration, n: int, state: State) -> Ints | None:
-    """Round the latest solution of a master problem of a table of n records; None if it says too little."""
+    """Round the latest solution of the master problem of a table of n records; None if rounding gives up."""
     table, columns = generation.table, generation.columns
     if not len(columns) or len(table) < n:
-        return None  # not all copies are in the table: its groups are not those of a partition
+        return None  # some copies are missing from the table, so its groups are not those of a partition
     labels = round_groups(
         table.rows, generation.k, columns, generation.x, state=state, threads=generation.effort.threads
     )
@@ -72,9 +71,9 @@ def round_generation(generation: NearGeneration, n: int, state: State) -> Ints |
 def round_relaxation(
     X: Floats, k: int, labels: Ints, *, state: State, seconds: float | None, threads: int
 ) -> Ints | None:
-    """Solve the linear relaxation over groups that are guessed, and round it; None if it takes longer or gives little.
+    """Solve the linear relaxation over guessed groups and round it; None if time runs out or rounding gives up.
 
-    `labels` are a partition, for the sizes of duals; `seconds` may be None for no limit.
+    `labels` is a partition that gives the sizes of the duals; `seconds=None` means no limit.
     """
     with within(state, seconds, 0) as limited:
         table = make_near(X, k, limited)
@@ -98,11 +97,11 @@ def improve_near(
     time_limit: float | None,
     state: State,
 ) -> Ints | None:
-    """Return a partition that loses less, or None.
+    """Return a partition with a smaller loss, or None.
 
-    `x` are the values of the groups `columns` in a solution of the relaxation; those without one count as 0. With more
-    than `largest` records to be grouped again it is not tried; the integer programme gives up after so many nodes or
-    seconds, or when asked to stop.
+    `x` holds the values of the groups `columns` in a solution of the relaxation; missing groups count as 0. If more
+    than `largest` records would be regrouped, return None. The integer programme gives up after `nodes` nodes or
+    `time_limit` seconds, or if a stop is requested.
     """
     current = {group.tobytes() for group in groups_in(labels)}
     fixed = [j for j in np.flatnonzero(x > KEPT) if columns[j].tobytes() in current]

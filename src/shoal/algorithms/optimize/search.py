@@ -1,13 +1,13 @@
-"""Search: the least information loss that can be found within a time limit, with a proven bound on request.
+"""Search: the smallest information loss within a time limit, with a proven bound on request.
 
 Large-neighbourhood search with annealing from MDAV (`optimize.large_neighbourhood`), a set-partitioning problem over
-the groups it has seen (`optimize.set_partitioning`), and on request column generation, cuts and a proof
-(`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for the proof of up to
-`PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
+the groups seen (`optimize.set_partitioning`), and, on request, column generation, cuts and a proof (`optimize.proof`).
+The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for the proof of up to `PAIRED` records.
+Beyond that, near records prove the bound (`sparse.prover`).
 
-Tables beyond `REGION` records are searched in regions, on all cores, from the solution of the linear relaxation,
-rounded (`optimize.relaxation_rounding`). The result depends on the seed and the steps only; with a time limit the speed
-of the machine decides how many steps there are.
+Tables beyond `REGION` records are searched in regions, on all cores, from the rounded solution of the linear relaxation
+(`optimize.relaxation_rounding`). The result depends only on the seed and the steps; with a time limit, the speed of the
+machine decides the number of steps.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from shoal.kernels.neighbours import list_size, nearest
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-PATCHED = 1024  # a step keeps all pairs of two groups in memory: larger groups are searched by light steps alone
-POOLED = 1 << 26  # records of all groups that are kept to recombine, at most
-RECOMBINED = Regions(records=120, choices=20, nodes=1)  # where groups are recombined without a clock
+PATCHED = 1024  # a step stores all pairs of two groups: larger groups are searched by light steps only
+POOLED = 1 << 26  # maximum number of group members stored for recombination
+RECOMBINED = Regions(records=120, choices=20, nodes=1)  # limits of recombination without a clock
 QUICK = 4  # groups up to this size are recombined within any time limit
-STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
-# Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
-# (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
+STEPS_TO_RECOMBINE = 50  # per record: with fewer steps, too few groups are seen to recombine
+# Up to this number of records, proofs store all pairs (64 MB). Beyond, near records prove more in the same time (eia,
+# 4092 records: a gap of 0.5 % instead of 5 % after a minute).
 PAIRED = 2000
-# Without a clock, linear programmes over all pairs end in seconds up to so many records and groups of so many; beyond,
-# rounds of near records do (60 records with k = 7: the same bound in 9 s, not in minutes).
+# Without a clock, linear programmes over all pairs finish within seconds up to this number of records and this k;
+# beyond, near records are used (60 records with k = 7: the same bound in 9 s instead of minutes).
 PAIRED_BY_STEPS = (400, 5)
-# A solution of the linear relaxation that is rounded is a better start than any annealing. It is annealed warm, not
-# hot, for most of the time or steps: so much is used before it, and, if a bound is proven, so much until it is there
-# (small tables, large ones). Without a proof it is worth its time for groups of few records, given so many seconds a
-# record, of which it takes half at most.
+# A rounded solution of the linear relaxation is a better start than any annealing. It is annealed warm, not hot, for
+# most of the time or steps. BEFORE is the share used before the relaxation, PROVEN the share used until the bound is
+# proven (small tables, large ones). Without a proof, rounding pays off for small groups and from SECONDS_TO_ROUND
+# seconds per record, of which it uses at most half.
 BEFORE, PROVEN, WARM = 0.1, (0.85, 0.75), 0.3
 ROUNDED, SECONDS_TO_ROUND = 5, 4e-4
-# Where all pairs of records are known there are many such solutions, each with the cuts and decisions of a proof: they
-# are annealed almost cold, for so many steps a record. Without a clock the search before the proof leaves some steps.
-# Of large groups the solutions are too fractional: there it must find more on its own.
+# A proof on all pairs yields many such solutions, with each set of cuts and decisions. They are annealed almost cold,
+# for STEPS_TO_POLISH steps per record. Without a clock, the search before the proof uses the share POLISHED of the
+# steps. For large groups the solutions are too fractional, so the search gets a larger share before the proof (ALONE).
 COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 
 
@@ -76,7 +76,7 @@ class Budget:
     0.25
     """
 
-    # What the phase may use; None does not limit it.
+    # The limits of the phase; None means no limit.
     seconds: float | None
     steps: int | None
 
@@ -84,7 +84,7 @@ class Budget:
         self.began = time.monotonic()
 
     def used(self, steps: int) -> float:
-        """Return the used share of what is allowed, the larger of the two."""
+        """Return the used share of the seconds or of the steps, whichever is larger."""
         share = steps / self.steps if self.steps else float(self.steps == 0)
         return share if self.seconds is None else max(share, (time.monotonic() - self.began) / max(self.seconds, 1e-9))
 
@@ -101,14 +101,14 @@ def search(
     threads: int | None,
     start: object = None,
 ) -> Outcome:
-    """Group the records as well as the time allows; see the options in the registry."""
+    """Group the records as well as time allows; the registry describes the options."""
     n = len(X)
     if time_limit is None and steps is None:
         time_limit = SEARCH_SECONDS
     chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     large = not _paired(n, k, time_limit) if bound else n > REGION and k <= ROUNDED
     _compile(bound=bound, large=large)
-    # Each part looks at the clock between its steps; one that takes long is stopped.
+    # Each part checks the clock between its steps; long parts are stopped.
     with within(state, time_limit, n) as limited:
         initial = None if start is None else split_large(X, initial_labels(start, n, k, "search"), k)
         run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
@@ -118,7 +118,7 @@ def search(
 
 
 def _paired(n: int, k: int, time_limit: float | None) -> bool:
-    """Return whether a bound is proven on all pairs of records, not on near ones."""
+    """Return whether the proof uses all pairs of records instead of near ones."""
     if time_limit is None:
         return n <= PAIRED_BY_STEPS[0] and k <= PAIRED_BY_STEPS[1]
     return n <= PAIRED
@@ -126,8 +126,8 @@ def _paired(n: int, k: int, time_limit: float | None) -> bool:
 
 @cache
 def _compile(*, bound: bool, large: bool) -> None:
-    """Search a tiny table, so that compiling the kernels is not taken from the time given."""
-    # For large tables one whose relaxation is fractional: cuts have kernels of their own.
+    """Search a tiny table to compile the kernels outside the time limit."""
+    # Large tables need an example with a fractional relaxation, as cuts have kernels too.
     n, k = (60, 3) if large else (12, 2)
     tiny = _Search(np.random.default_rng(0).normal(size=(n, 2)), k, fresh_state(), 0, 1)
     if bound and large:
@@ -141,7 +141,7 @@ def _compile(*, bound: bool, large: bool) -> None:
 
 
 class _Search:
-    """One search: the partition it is at, the best one so far, and what it has seen."""
+    """One search: the best partition so far, the groups seen, and the progress."""
 
     def __init__(self, X: Floats, k: int, state: State, seed: int, threads: int, start: Ints | None = None) -> None:
         self.X, self.k, self.state, self.seed, self.threads = X, k, state, seed, threads
@@ -149,16 +149,16 @@ class _Search:
         self.began = time.monotonic()
         self.steps = 0
         self.round = 0
-        # The start is quick and must be complete: a stop takes effect after it.
+        # The start is quick and must be complete, so it ignores stop requests.
         self.best = partition_of(X, mdav_start(X, k, seed, fresh_state()) if start is None else start)
         self.scale = self.best.loss / self.n
         self.alone = self.n <= REGION
         self.near = np.zeros((self.n, 0), dtype=np.int64)
         if self.n >= 2 * k and k <= PATCHED:
-            # The lists of large tables need not be exact: the search should begin within seconds.
+            # The lists of large tables may be approximate: the search should begin within seconds.
             count, step = list_size(self.n, k)
             self.near = nearest(X, count, step=step, slack=0.0 if self.alone else 1.0)
-        # As many places as a step or two for each record fill; none where the set partitioning would be hopeless.
+        # A step or two per record fill this number of places; 0 where set partitioning would be hopeless.
         places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone and k <= PATCHED else 0
         while places * (2 * k - 1) > POOLED:
             places //= 2
@@ -166,17 +166,17 @@ class _Search:
         publish(state, steps=0, sse=self.best.loss)
 
     def improve_start(self) -> None:
-        """Take a light step a record, which even the shortest time limit leaves time for unless the table is large."""
+        """Run one light step per record, which every time limit allows unless the table is large."""
         if self.n >= 2 * self.k:
             self._take_light_steps(1, self.seed, fresh_state() if self.alone else self.state)
 
     def _take_light_steps(self, steps: float, seed: int, state: State) -> None:
-        """Take light steps from the best partition, so many for each record."""
+        """Run `steps` light steps per record from the best partition."""
         X = self.X - self.X.mean(axis=0)
         self._take(anneal_by_exchange(X, self.k, self.best.labels, steps, seed, state, self.threads))
 
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
-        """Anneal; recombine the groups seen; anneal again from there, cooler."""
+        """Anneal, recombine the groups seen, then anneal from there at a lower temperature."""
         if self.n < 2 * self.k:
             proof = few_records(self.X, self.k)
             return Outcome(
@@ -196,13 +196,13 @@ class _Search:
             else:
                 until, polish = self.began + 0.95 * time_limit, partial(self._polish, total_steps=steps)
                 self._take(recombine(self._incumbent(), columns_in(self.column_pool), until, polish))
-            # Once more from there, cooler: for what is left of the time, or the other half of the steps.
+            # Anneal the result at a lower temperature, for the remaining time or steps.
             end = None if time_limit is None else self.began + time_limit
             self.anneal(self._rest(end, steps), 0.1, 0.95, 1.0)
         return Outcome(self.best.labels, facts=self._facts())
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
-        """Return whether there is time to recombine: linear programmes of large groups or tables need more."""
+        """Return whether there is time to recombine: linear programmes of large groups or tables need longer."""
         if self.k > PATCHED:
             return False
         if seconds is None:
@@ -216,7 +216,7 @@ class _Search:
         return (steps or 0) >= STEPS_TO_RECOMBINE * self.n if seconds is None else seconds >= SECONDS_TO_ROUND * self.n
 
     def _by_rounding(self, seconds: float | None, steps: int | None) -> Outcome:
-        """Anneal for a moment, solve the linear relaxation, and anneal from what it is rounded to."""
+        """Anneal briefly, solve the linear relaxation, and anneal from its rounded solution."""
         until = None if seconds is None else time.monotonic() + seconds
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         rounded = round_relaxation(
@@ -226,11 +226,11 @@ class _Search:
         return Outcome(self.best.labels, facts=self._facts())
 
     def _go_on(self, rounded: Ints | None, until: float | None, steps: int | None) -> None:
-        """Anneal for what is left: from a solution that was rounded, or else from the best partition, hot."""
+        """Anneal for the remaining time or steps, warm from a rounded solution or hot from the best partition."""
         self.anneal(self._rest(until, steps), 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
 
     def _recombine_regions(self) -> None:
-        """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
+        """Choose among the seen groups in small regions, twice; the result depends on the groups alone."""
         candidates = GroupColumns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
             self._take(
@@ -246,10 +246,10 @@ class _Search:
             )
 
     def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
-        """Anneal for a part of the time, then prove, improving on the way."""
+        """Anneal for a part of the time, then prove a bound and improve the partition along the way."""
         if self.n < 2 * self.k:
             return self.without_bound(time_limit, steps)
-        # What is known of near records at once proves a first bound.
+        # The sums over near records prove a first bound immediately.
         paired = _paired(self.n, self.k, time_limit)
         table = None if paired else make_near(self.X, self.k, self.state)
         if table is not None:
@@ -267,7 +267,7 @@ class _Search:
         )
 
     def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> ProofResult:
-        """Prove a bound on all pairs of records, which is quick, and improve the partition by it."""
+        """Prove a bound on all pairs of records and use it to improve the partition."""
         share = BEFORE if self.k <= ROUNDED else ALONE
         self.anneal(
             Budget(seconds and share * seconds, None if steps is None else int(POLISHED * steps)), 1.5, 0.0, share
@@ -276,14 +276,14 @@ class _Search:
         result = prove(self._incumbent(), columns_in(self.column_pool), until, polish)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
-            # A proof that gave up early leaves time to go on from what it found.
+            # A proof that gave up early leaves time to continue from its result.
             self.anneal(self._rest(until, steps), 0.1, 1.0, 1.0)
         return result
 
     def _prove_near(
         self, seconds: float | None, until: float | None, steps: int | None, table: NearTable | None
     ) -> ProofResult:
-        """Prove a bound on near records, and anneal from the solution of the relaxation, rounded."""
+        """Prove a bound on near records, and anneal from the rounded solution of the relaxation."""
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         share = PROVEN[0] if self.alone else PROVEN[1]
         result = bound_from(
@@ -296,7 +296,7 @@ class _Search:
         return result
 
     def _polish(self, columns: GroupColumns, x: Floats, total_steps: int | None) -> Ints | None:
-        """Round a solution of the relaxation, then anneal briefly from there, almost cold, in `total_steps` at most."""
+        """Round a solution of the relaxation, then anneal briefly and almost cold, in at most `total_steps`."""
         rounded = round_groups(self.X, self.k, columns, x, state=self.state, threads=self.threads)
         if rounded is None:
             return None
@@ -314,11 +314,11 @@ class _Search:
 
     @staticmethod
     def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
-        """Give a phase its share; with a limit on both, whichever ends first."""
+        """Return a share of the seconds and of the steps; the first limit reached ends the phase."""
         return Budget(None if seconds is None else seconds * share, None if steps is None else int(steps * share))
 
     def _rest(self, until: float | None, steps: int | None) -> Budget:
-        """Give a phase what is left of the time, and of the steps of the whole search."""
+        """Return the remaining time, and the remaining steps of the whole search."""
         seconds = None if until is None else max(0.0, until - time.monotonic())
         return Budget(seconds, None if steps is None else max(0, steps - self.steps))
 
@@ -337,13 +337,13 @@ class _Search:
         return {"seed": self.seed, "steps": self.steps}
 
     def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float, start: Ints | None = None) -> None:
-        """Anneal from a partition, or the best one; cool by the share of the budget used, be cold in its last 5 %."""
+        """Anneal from a partition, by default the best; cool with the used share of the budget, down to 0 at 95 %."""
         begin = self.best if start is None else partition_of(self.X, start)
         if self.k > PATCHED:
             self._exchange(budget, done_from, done_to)
             return
         labels, value = begin.labels, begin.loss
-        best, least = self.best.labels, self.best.loss
+        best, best_loss = self.best.labels, self.best.loss
         first = self.steps
         size = max(64, (budget.steps or 40_000) // (400 if self.alone else 40))
         runner = self._alone(labels) if self.alone else self._regions
@@ -358,19 +358,19 @@ class _Search:
             value += change
             self.steps += steps
             self.round += 1
-            if value < least:
-                best, least = labels.copy(), value
+            if value < best_loss:
+                best, best_loss = labels.copy(), value
             if budget.steps is None:
-                # Rounds of about a fiftieth of a second alone and a second in regions follow the clock closely.
+                # Rounds of 0.02 s (alone) or a second (in regions) follow the clock closely.
                 aim = min(0.02 if self.alone else 1.0, (budget.seconds or 1.0) / 20)
                 size = int(np.clip(size * aim / max(time.monotonic() - began, 1e-4), size / 4, size * 4)) + 1
             self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * min(used, 1.0)))
-            publish(self.state, steps=self.steps, sse=least)
-        # The sum of the changes has drifted by as many roundings as there were steps.
+            publish(self.state, steps=self.steps, sse=best_loss)
+        # The sum of the changes has accumulated a rounding error per step.
         self.best = partition_of(self.X, best)
 
     def _exchange(self, budget: Budget, done_from: float, done_to: float) -> None:
-        """Take light steps, again and again, a fixed number per record at a time."""
+        """Run light steps in rounds, a fixed number per record in each."""
         first = self.steps
         while not self.state[STOP]:
             used = budget.used(self.steps - first)

@@ -1,10 +1,10 @@
-"""Separation: find the cuts that a fractional solution violates most, by local search.
+"""Separation: search locally for the cuts that a fractional solution violates most.
 
-For each kind of weights (`optimize.cuts`) and each record of a fractional group, records are added one by one
-that let the left side grow most, then exchanged for others as long as it grows. Only records that fractional groups
-link closely to one already in the cut are tried. With r records an exchange costs O(r · links · groups of a record).
+For each kind of weights (`optimize.cuts`) and each record of a fractional group, records are added one by one so that
+the left side grows most, then exchanged while it grows. Only records with strong links (shared fractional groups) to a
+record of the cut are tried. With r records an exchange costs O(r · links · groups of a record).
 
-It is a heuristic: what it finds is valid and violated, but a violated cut may be missed.
+This is a heuristic: its cuts are valid and violated, but it may miss violated cuts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["violated_cuts"]
 
-# Numerators and denominator: for up to five records those of Pecin et al. (2017) that are not dominated, then odd sets.
+# Numerators and denominator: up to five records, the undominated weights of Pecin et al. (2017); then odd sets.
 KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((1, 1, 1), 2),
     ((2, 1, 1, 1), 3),
@@ -36,31 +36,31 @@ KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((1, 1, 1, 1, 1, 1, 1), 3),
     ((1, 1, 1, 1, 1, 1, 1, 1, 1), 2),
 )
-# Links of a record that are tried, the strongest.
+# Strongest links of a record to try.
 _LINKS = 16
-# The value to a growing cut of a column whose coefficient is still rounded down.
+# The value, for a growing cut, of a column whose coefficient still rounds down.
 _PARTIAL = 0.15
-# Exchanges for each place of a cut after which it is taken as it is; one or two are common.
+# Maximum number of exchanges per place of a cut; one or two are common.
 _EXCHANGES = 100
 
 
 class _Cut(NamedTuple):
-    """A cut that is put together, and the fractional solution that it is to cut off."""
+    """A cut under construction, and the fractional solution that it should cut off."""
 
     first: Ints  # the columns of record i are column[first[i]:first[i + 1]]
     column: Ints
     x: Floats  # the value of each column
-    links: Ints  # (n, _LINKS): the records most linked to each, then −1
+    links: Ints  # (n, _LINKS): the records with the strongest links to each record, padded with −1
     parts: Ints  # the numerators of the places
     denominator: int  # the denominator
-    records: Ints  # the record at each place, −1 while there is none
-    inside: Ints  # 1 for the records chosen
-    weight: Ints  # the numerators of each column's records, added up
+    records: Ints  # the record at each place, −1 if it is empty
+    inside: Ints  # 1 for the records of the cut
+    weight: Ints  # for each column, the sum of its records' numerators
 
 
 @kernel
 def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
-    """Return what the left side gains by the record; a column it shares with others counts a little in any case."""
+    """Return the gain of the left side by a record; a column shared with other records counts a little in any case."""
     total, part, denominator = 0.0, cut.parts[place], cut.denominator
     for at in range(cut.first[record], cut.first[record + 1]):
         c = cut.column[at]
@@ -72,7 +72,7 @@ def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
 
 @kernel
 def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
-    """Put a record into a place (sign 1) or take it out (−1)."""
+    """Put a record into a place (sign 1) or remove it (−1)."""
     cut.records[place] = record if sign > 0 else -1
     cut.inside[record] = sign > 0
     for at in range(cut.first[record], cut.first[record + 1]):
@@ -81,7 +81,7 @@ def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
 
 @kernel
 def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
-    """Return the free record, linked to one in another place, that gains most, and its gain."""
+    """Return the free record that gains most among those linked to a record in another place, and its gain."""
     best, greatest = -1, -np.inf
     for b in range(len(cut.records)):
         if b != place and cut.records[b] >= 0:
@@ -95,7 +95,7 @@ def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
 
 @kernel
 def _fill(cut: _Cut, record: int, place: int) -> float:
-    """Fill the places, starting with one record, as long as there are linked ones; return the left side."""
+    """Fill the places, starting with one record, while linked records exist; return the left side."""
     total = _gain(cut, place, record, 0.0)
     _put(cut, place, record, 1)
     for a in range(len(cut.parts)):
@@ -110,28 +110,28 @@ def _fill(cut: _Cut, record: int, place: int) -> float:
 
 @kernel
 def _exchange(cut: _Cut, total: float) -> float:
-    """Exchange the records of a full cut one by one as long as that gains; return the left side."""
+    """Exchange the records of a full cut one by one while that gains; return the left side."""
     r = len(cut.parts)
     unchanged, a = 0, 0
     for _ in range(_EXCHANGES * r):
         if unchanged == r:
             break
-        old = cut.records[a]
-        _put(cut, a, old, -1)
-        current = _gain(cut, a, old, 0.0)
+        record = cut.records[a]
+        _put(cut, a, record, -1)
+        current = _gain(cut, a, record, 0.0)
         candidate, gain = _best(cut, a, 0.0)
         unchanged += 1
         if candidate >= 0 and gain > current + 1e-6:
             total += gain - current
-            old, unchanged = candidate, 0
-        _put(cut, a, old, 1)
+            record, unchanged = candidate, 0
+        _put(cut, a, record, 1)
         a = (a + 1) % r
     return total
 
 
 @kernel
 def _search(cut: _Cut, starts: Ints, threshold: float, state: State) -> tuple[Ints, Floats]:
-    """Return the records of the violated cuts of one kind, and by how much; asked to stop, those found so far."""
+    """Return the records of the violated cuts of one kind, and the violations; fewer if a stop is requested."""
     r = len(cut.parts)
     right = cut.parts.sum() // cut.denominator
     rows, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
@@ -153,7 +153,7 @@ def _search(cut: _Cut, starts: Ints, threshold: float, state: State) -> tuple[In
 
 @kernel
 def _pick(records: Ints, n: int, each: int, limit: int) -> Ints:
-    """Return the rows that are taken, in their order: up to `limit`, no record in more than `each` of them."""
+    """Return the selected rows in order: at most `limit`, no record in more than `each` of them."""
     times, picked, count = np.zeros(n, dtype=np.int64), np.empty(len(records), dtype=np.int64), 0
     for row in range(len(records)):
         free = count < limit
@@ -168,7 +168,7 @@ def _pick(records: Ints, n: int, each: int, limit: int) -> Ints:
 
 
 def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
-    """Return the columns of each record (first, column), and the records most linked to it, filled up with −1."""
+    """Return the columns of each record (first, column), and the records most linked to it, padded with −1."""
     from scipy.sparse import csr_array
 
     holds = csr_array((np.ones(len(columns.member)), columns.member, columns.start), shape=(len(columns), n))
@@ -186,7 +186,7 @@ def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]
 def violated_cuts(
     columns: GroupColumns, x: Floats, n: int, *, threshold: float, limit: int, each: int, state: State
 ) -> Cuts:
-    """Return violated cuts: of each kind up to `limit`, the worst first, no record in more than `each` of them."""
+    """Return violated cuts, the worst first: up to `limit` of each kind, no record in more than `each` of them."""
     used = np.flatnonzero(x > 1e-4)
     part, x = columns.take(used), x[used]
     open_ones = np.unique(part.member[np.repeat(x < 1 - 1e-4, part.sizes)])
@@ -200,7 +200,7 @@ def violated_cuts(
         records, weight = np.full(len(parts), -1), np.zeros(len(x), dtype=np.int64)
         cut = _Cut(first, column, x, links, np.array(parts), denominator, records, np.zeros(n, dtype=np.int64), weight)
         rows, excess = _search(cut, starts, threshold, state)
-        # The same cut is found from several records: known by its records in order, each with its numerator.
+        # Several starts find the same cut: identify it by its sorted records, each with its numerator.
         coded = np.sort(rows * (denominator + 1) + cut.parts, axis=1)
         coded = coded[np.argsort(-np.round(excess, 9), kind="stable")]
         coded = coded[np.sort(np.unique(coded, axis=0, return_index=True)[1])]

@@ -1,12 +1,12 @@
-"""Set partitioning: choose among given groups those that hold every record once, at the least SSE. Solved by HiGHS.
+"""Set partitioning: choose groups that cover every record once, at the least SSE. Solved by HiGHS.
 
-An integer programme: exponential in the worst case, seconds where reduced costs have thinned out the columns.
+An integer programme: exponential in the worst case, seconds if reduced costs have reduced the columns.
 
-Of a large table the records are divided into regions of whole groups (`optimize.regions`), and in each region a
-programme chooses among the groups that lie in it and rank first: those of small reduced cost, as a partition better
-than the one at hand has no others (`optimize.proof`), or of small mean squared error where there are no multipliers.
-Regions lie elsewhere in every turn, so that groups across a border are chosen from later. O(n) but for the programmes,
-which are limited in time or, without a clock, in nodes. What is chosen is counted again, and kept if it loses less.
+A large table is divided into regions of whole groups (`optimize.regions`). In each region a programme chooses among the
+groups inside it that rank first: by reduced cost, as a better partition has only groups of small reduced cost
+(`optimize.proof`), or by mean squared error without multipliers. Every turn has different regions, so that groups
+across a border get a chance later. O(n) plus the programmes, which are limited in time or, without a clock, in nodes.
+The SSE of each choice is recomputed, and a better one is accepted.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["Choice", "Regions", "choose", "improve", "recombine_regions"]
 
 @dataclass(frozen=True)
 class Choice:
-    """The best choice found."""
+    """The best choice of groups."""
 
-    labels: Ints | None  # the group of each record, or None if nothing better than the incumbent was found
-    proven: bool  # whether no choice among the columns is better than this one, or than the incumbent
+    labels: Ints | None  # the group of each record; None without an improvement on the incumbent
+    proven: bool  # true if no choice among the columns is better than this one or the incumbent
 
 
 def choose(
@@ -47,11 +47,11 @@ def choose(
     nodes: int | None = None,
     state: State,
 ) -> Choice:
-    """Choose groups of total SSE below `upper`.
+    """Choose groups with a total SSE below `upper`.
 
-    `cuts` tighten the solver's own relaxation; every partition fulfils them. `incumbent` are the numbers of the columns
-    of a known solution, to start from. It gives up proving after so many seconds or nodes; a stop is obeyed at the
-    solver's next step.
+    `cuts` tighten the solver's relaxation; every partition satisfies them. `incumbent` holds the numbers of the columns
+    of a known solution, to start from. The solver gives up after `time_limit` seconds or `nodes` nodes; it stops at its
+    next step if requested.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def improve(
     nodes: int | None = None,
     state: State,
 ) -> Choice:
-    """Choose among the groups of a partition and others a partition of lower SSE; see `choose`.
+    """Choose a partition of lower SSE among the groups of a partition and others; see `choose`.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def improve(
 
 
 def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
-    """Return the integer programme: every record once, at the least SSE in some unit."""
+    """Return the integer programme: cover every record once, at the least SSE in units of `unit`."""
     import highspy
 
     count = len(columns)
@@ -154,7 +154,7 @@ def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
 
 
 def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | None:
-    """Return the labels of the solver's choice if it is a partition and better: everything is counted again."""
+    """Return the labels of the solver's choice if it is a partition and better; both are verified."""
     if len(x) != len(columns):
         return None
     selected = np.flatnonzero(x > 0.5)
@@ -170,10 +170,10 @@ def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | N
 class Regions:
     """The size of regions and the limits of their integer programmes."""
 
-    records: int  # the most records of a region
-    choices: int  # groups for each of them that the programme may choose from, besides those of the partition
-    nodes: int  # branching ends after so many, if there is no clock
-    seconds: float = np.inf  # branching ends after so many, if there is a clock
+    records: int  # maximum per region
+    choices: int  # groups per record to choose from, in addition to those of the partition
+    nodes: int  # limit of branching, without a clock
+    seconds: float = np.inf  # limit of branching, with a clock
 
 
 def recombine_regions(
@@ -187,9 +187,9 @@ def recombine_regions(
     until: float | None = None,
     state: State,
 ) -> Ints:
-    """Return a partition that loses no more.
+    """Recombine the groups in regions and return a partition that loses no more.
 
-    Of the groups `columns` those of least `rank` come first; the seed decides where regions lie. It ends at the
+    Groups of `columns` with the smallest `rank` come first; the seed determines the regions. The search ends at the
     `time.monotonic` `until`; None limits the nodes of each programme instead.
 
     Examples

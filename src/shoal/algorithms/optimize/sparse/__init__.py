@@ -1,1 +1,1 @@
-"""Proof at any size: lower bounds in O(n) memory, from groups of near records that a kd-tree finds."""
+"""Proof at any size: lower bounds in O(n) memory, from groups of near records in a kd-tree."""

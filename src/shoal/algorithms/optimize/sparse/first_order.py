@@ -1,18 +1,18 @@
-r"""The master problem by a first-order method: primal-dual steps with restarts, O(entries) time and memory for each.
+r"""Solve the master problem by a first-order method: primal-dual steps with restarts, O(entries) time and memory each.
 
 Choose x ≥ 0 of least Σ c_G x_G so that every record is covered once and Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R.
-The steps are those of A. Chambolle and T. Pock (2011) with diagonal scaling, the adaptive step size, the restarts from
-averages and the primal weight of PDLP (D. Applegate, M. Díaz, O. Hinder, H. Lu, M. Lubin, B. O'Donoghue and W. Schudy
-2021): with ω the primal weight and η the step size,
+The steps are those of A. Chambolle and T. Pock (2011) with diagonal scaling. The adaptive step size, the restarts from
+averages and the primal weight come from PDLP (D. Applegate, M. Díaz, O. Hinder, H. Lu, M. Lubin, B. O'Donoghue and
+W. Schudy 2021): with ω the primal weight and η the step size,
 
     x ← [x − η/(ω S_G) (c_G − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋)]⁺,    π ← π + η ω s_i (1 − coverage of 2x_new − x_old),
 
-and likewise for the prices μ ≥ 0. s_i is about the size of the dual of record i, S_G the mean of s over G, so that a
-record far from all others, with a dual a million times the usual, takes steps of its own size. A record with s_i = 0
-keeps its dual.
+and similarly for the prices μ ≥ 0. s_i is about the size of the dual of record i, S_G the mean of s over G: a record
+far from all others, with a dual a million times the usual, takes steps in proportion. A record with s_i = 0 keeps its
+dual.
 
-The multipliers are near-optimal, not feasible: `sparse.repair` makes them so, and what it proves does not rely on any
-of this.
+The multipliers are nearly optimal but not feasible. `sparse.repair` makes them feasible, and its proof does not rely on
+this module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Iterate", "Programme", "solve", "start_point"]
 
-# Steps between two looks at the error; shares of the error at the last restart that make another one due.
+# Steps between two checks of the error; shares of the error at the last restart that trigger another.
 _LOOK = 40
 _ENOUGH, _PROGRESS, _LONG = 0.2, 0.8, 0.36
 
@@ -41,25 +41,25 @@ class Programme(NamedTuple):
     cost: Floats
     weight: Floats  # S
     scale: Floats  # s
-    entry: Ints  # the cuts of group j are cut[entry[j]:entry[j + 1]], with coefficients times
+    entry: Ints  # the cuts of group j are cut[entry[j]:entry[j + 1]], with coefficients `times`
     cut: Ints
     times: Floats
     limits: Floats  # the right sides of cuts
-    cut_scale: Floats  # as s
+    cut_scale: Floats  # the scale s of each cut
 
 
 class Iterate(NamedTuple):
-    """A primal and a dual solution, neither of them feasible."""
+    """A primal and a dual solution, both possibly infeasible."""
 
     x: Floats
     duals: Floats
     prices: Floats
-    covered: Floats  # how often each record is covered by x
+    covered: Floats  # the number of times that x covers each record
     used: Floats  # the left side of each cut
 
 
 def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Iterate:
-    """Return a point to start from."""
+    """Return a starting point."""
     point = Iterate(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
     _cover(programme, point)
     return point
@@ -67,7 +67,7 @@ def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) 
 
 @kernel
 def _cover(p: Programme, point: Iterate) -> None:
-    """Write what x covers and uses."""
+    """Compute the coverage of records and the left sides of cuts."""
     for j in range(len(p.cost)):
         if point.x[j] > 0.0:
             for a in range(p.start[j], p.start[j + 1]):
@@ -89,7 +89,7 @@ def _rest(p: Programme, point: Iterate, j: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _primal_step(p: Programme, point: Iterate, to: Iterate, step: float) -> float:
-    """Take the step of x; return its squared length."""
+    """Update x; return the squared length of the step."""
     for i in range(len(to.covered)):
         to.covered[i] = 0.0
     for c in range(len(to.used)):
@@ -112,7 +112,7 @@ def _primal_step(p: Programme, point: Iterate, to: Iterate, step: float) -> floa
 
 @kernel(counted=False, inner=True)
 def _dual_step(p: Programme, point: Iterate, to: Iterate, step: float) -> tuple[float, float]:
-    """Take the step of the multipliers; return its squared length and its product with the step of x."""
+    """Update the multipliers; return the squared length of the step and its product with the step of x."""
     moved, cross = 0.0, 0.0
     for i in range(len(point.duals)):
         to.duals[i] = point.duals[i]
@@ -132,7 +132,7 @@ def _dual_step(p: Programme, point: Iterate, to: Iterate, step: float) -> tuple[
 
 @kernel(counted=False, inner=True)
 def _error(p: Programme, point: Iterate) -> float:
-    """Return how far a point is from optimal: infeasibilities and gap, relative to the sum of s."""
+    """Return the distance of a point from optimality: infeasibilities and gap, relative to the sum of s."""
     primal, dual, size, gap = 0.0, 0.0, 0.0, 0.0
     for i in range(len(point.duals)):
         miss = 1.0 - point.covered[i]
@@ -165,7 +165,7 @@ def _add(total: Iterate, share: float, point: Iterate) -> None:
 
 @kernel(counted=False, inner=True)
 def _set(to: Iterate, share: float, point: Iterate) -> None:
-    """Make a point a share of another."""
+    """Set a point to a share of another."""
     for j in range(len(point.x)):
         to.x[j] = share * point.x[j]
     for i in range(len(point.duals)):
@@ -176,7 +176,7 @@ def _set(to: Iterate, share: float, point: Iterate) -> None:
 
 @kernel(counted=False, inner=True)
 def _primal_weight(p: Programme, point: Iterate, anchor: Iterate, omega: float) -> float:
-    """Return the primal weight after a restart: half way, in logarithms, to the ratio of the distances travelled."""
+    """Return the primal weight after a restart: halfway, in logarithms, to the ratio of the distances travelled."""
     primal, dual = 0.0, 0.0
     for j in range(len(point.x)):
         primal += p.weight[j] * (point.x[j] - anchor.x[j]) ** 2
@@ -194,9 +194,9 @@ def _primal_weight(p: Programme, point: Iterate, anchor: Iterate, omega: float) 
 def solve(
     p: Programme, point: Iterate, to: Iterate, mean: Iterate, anchor: Iterate, steps: int, omega: float, state: State
 ) -> tuple[float, float]:
-    """Take steps from a point, which is changed; return the primal weight to go on with, and the error reached.
+    """Run steps from a point, in place; return the primal weight to continue with, and the remaining error.
 
-    `to`, `mean` and `anchor` are points to work with, all zero.
+    `to`, `mean` and `anchor` are scratch points, all zero.
     """
     _set(anchor, 1.0, point)
     error = last = _error(p, point)

@@ -1,9 +1,9 @@
-"""Column generation at any size: groups that are guessed, then all that are missing, and the multipliers they give.
+"""Column generation at any size: guess groups, list all that are missing, and return their multipliers.
 
-The master problem over the groups known so far is solved by `sparse.first_order`; groups that its multipliers make too
-cheap are guessed from the neighbours of each record (`optimize.heuristic_pricing`), later listed exactly
-(`sparse.repair`), which proves a bound each time. Then cuts that the fractional solution violates are added
-(`optimize.separation`). Memory O(n): some dozens of groups for each record.
+`sparse.first_order` solves the master problem over the current groups. Groups that its multipliers make too cheap are
+guessed from the neighbours of each record (`optimize.heuristic_pricing`), later listed exactly (`sparse.repair`), which
+proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`). Memory
+O(n): a few dozen groups per record.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["NearGeneration", "first_duals"]
 
-# Records whose groups are guessed in one go, by one thread.
+# Records for which one thread guesses groups in one call.
 _CHUNK = 8192
-# Guessing ends when fewer new groups than this are found for each record.
+# Guessing ends when it finds fewer new groups per record than this.
 _FEW = 0.02
-# Groups for each record that the master problem keeps.
+# Maximum number of groups per record in the master problem.
 _KEEP = 40
-# What duals may be raised by in a repair, as a share of their size: without cuts, and with cuts.
+# Largest increase of a dual in a repair, as a share of its size: without cuts, and with cuts.
 _OVER, _OVER_CUT = 0.01, 0.003
 
 
 def first_duals(X: Floats, labels: Ints) -> Floats:
-    """Share the SSE of each group among its records, half evenly and half by distance from the centroid.
+    """Distribute the SSE of each group over its records, half equally and half by distance from the centroid.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def first_duals(X: Floats, labels: Ints) -> Floats:
 
 
 class NearGeneration:
-    """A master problem, its groups, and its latest multipliers, all by places of the table.
+    """A master problem, its groups, and its latest multipliers, all indexed by places of the table.
 
-    `labels` are a partition of the places, for the sizes of duals; `effort` limits each listing.
+    `labels` is a partition of the places, which gives the sizes of the duals; `effort` limits each listing.
     """
 
     def __init__(self, table: NearTable, k: int, labels: Ints, effort: Effort) -> None:
@@ -63,7 +63,7 @@ class NearGeneration:
         self.scale = self._scales()
         self.cuts = no_cuts()
         self.omega = 1.0
-        # A group is known by the sum of random words, one for each record.
+        # The sum of random words, one per record, identifies a group.
         self._word = np.random.default_rng(5).integers(0, 2**63, n, dtype=np.uint64)
         self.columns = GroupColumns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
         self.x = np.empty(0)
@@ -72,7 +72,7 @@ class NearGeneration:
             self.guess(share * self.duals, np.inf)
 
     def _scales(self) -> Floats:
-        """Return the size of each dual: half its first guess, half that of the k nearest, never below what is sure."""
+        """Return the size of each dual: half its first guess plus half that of the k nearest, at least the floor."""
         table = self.table
         around = self.duals[table.near[:, : self.k]].mean(axis=1)
         scale = np.maximum(0.5 * self.duals + 0.5 * around, table.floor)
@@ -83,14 +83,14 @@ class NearGeneration:
         return len(self.columns)
 
     def relax(self, rounds: int, steps: int, over: Callable[[], bool]) -> None:
-        """Solve the master problem and guess groups by turns, as long as many are found."""
+        """Solve the master problem and guess groups in turn, while many are found."""
         for _ in range(rounds):
             self.solve(steps)
             if over() or self.guess(self.duals, -1e-6) < _FEW * len(self.table):
                 return
 
     def guess(self, duals: Floats, below: float) -> int:
-        """Add groups guessed for every record whose reduced cost is below a share of the sizes of their duals."""
+        """Guess a group for every record; add those whose reduced cost is below a share of their duals' sizes."""
         n, state = len(self.table), self.effort.state
 
         def part(a: int) -> Ints:
@@ -101,7 +101,7 @@ class NearGeneration:
         return self.add(GroupColumns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
 
     def add(self, groups: GroupColumns, duals: Floats, below: float) -> int:
-        """Add groups that are not known yet, if their reduced cost is below a share of the sizes of their duals."""
+        """Add new groups if their reduced cost is below a share of their duals' sizes."""
         if not len(groups):
             return 0
         at = groups.start[:-1]
@@ -113,9 +113,9 @@ class NearGeneration:
     def _add(self, groups: GroupColumns, allowed: NDArray[np.bool_]) -> int:
         keys = np.add.reduceat(self._word[groups.member], groups.start[:-1])
         _, first = np.unique(keys, return_index=True)
-        new = np.zeros(len(groups), dtype=np.bool_)
-        new[first] = True
-        added = np.flatnonzero(new & allowed & ~np.isin(keys, self._keys))
+        is_new = np.zeros(len(groups), dtype=np.bool_)
+        is_new[first] = True
+        added = np.flatnonzero(is_new & allowed & ~np.isin(keys, self._keys))
         self.columns = self.columns.join(groups.take(added))
         self.x = np.concatenate([self.x, np.zeros(len(added))])
         self._keys = np.concatenate([self._keys, keys[added]])
@@ -125,7 +125,7 @@ class NearGeneration:
         self.columns, self.x, self._keys = self.columns.take(which), self.x[which], self._keys[which]
 
     def prune(self) -> None:
-        """Keep the groups that are used, and those of the least reduced cost."""
+        """Keep the groups in use and those with the smallest reduced costs."""
         room = _KEEP * len(self.table)
         if len(self) > room:
             rest = np.where(self.x > 0.0, -np.inf, self.rest() / self._weights())
@@ -140,9 +140,9 @@ class NearGeneration:
         return np.maximum(weights, 1e-300)
 
     def solve(self, steps: int) -> None:
-        """Take steps towards the optimum of the master problem."""
+        """Run first-order steps towards the optimum of the master problem."""
         n, columns, cuts = len(self.table), self.columns, self.cuts
-        # In the order of their first records, groups find the duals that they need in the cache.
+        # Sorted by their first records, groups find the duals that they need in the cache.
         self._take(np.argsort(columns.member[columns.start[:-1]], kind="stable"))
         columns = self.columns
         column, cut, times = cut_entries(columns, n, cuts)
@@ -162,10 +162,10 @@ class NearGeneration:
         self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
 
     def repair(self, mix: float) -> tuple[FeasibleDuals, Cuts] | None:
-        """Prove a bound, and add the groups that were missing; return it with the cuts that it rests on.
+        """Prove a bound, and add the groups that were missing; return the bound with its cuts.
 
-        The multipliers are mixed with those of `NearTable.floor`, which are feasible: the smaller their share, the
-        fewer groups are violated, and the sooner all of them are listed. None if there are too many.
+        The multipliers are mixed with those of `NearTable.floor`, which are feasible: a smaller share violates fewer
+        groups, which are all listed sooner. None if there are too many.
         """
         share = _OVER_CUT if len(self.cuts) else _OVER
         duals, cuts = mix * self.duals + (1.0 - mix) * self.table.floor, self.cuts.priced(mix * self.cuts.price)
@@ -178,7 +178,7 @@ class NearGeneration:
         return proven, cuts
 
     def cut(self, threshold: float) -> int:
-        """Add cuts that the fractional solution violates, and drop those without a price; return how many are new."""
+        """Add cuts that the fractional solution violates, and drop unpriced ones; return the number of new cuts."""
         n = len(self.table)
         self.cuts = self.cuts.take(np.flatnonzero(self.cuts.price > 0.0))
         violated = violated_cuts(
@@ -187,12 +187,12 @@ class NearGeneration:
         if not len(violated):
             return 0
         free = np.add.reduceat(self.table.fixed[violated.member], violated.start[:-1]) == 0
-        fresh = np.flatnonzero(free & ~np.isin(self._cut_keys(violated), self._cut_keys(self.cuts)))
-        self.cuts = self.cuts.join(violated.take(fresh))
-        return len(fresh)
+        added = np.flatnonzero(free & ~np.isin(self._cut_keys(violated), self._cut_keys(self.cuts)))
+        self.cuts = self.cuts.join(violated.take(added))
+        return len(added)
 
     def _cut_keys(self, cuts: Cuts) -> NDArray[np.uint64]:
-        """Return a number for each cut, that of its weighted records."""
+        """Return a number per cut that identifies its weighted records."""
         if not len(cuts):
             return np.empty(0, dtype=np.uint64)
         words = self._word[cuts.member] * cuts.part.astype(np.uint64)

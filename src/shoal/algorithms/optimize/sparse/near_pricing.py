@@ -1,22 +1,22 @@
-r"""Exact pricing at any size: all groups of negative reduced cost, from lists of near records, in O(n) memory.
+r"""Exact pricing at any size: list all groups of negative reduced cost, from lists of near records, in O(n) memory.
 
-The order of `optimize.pricing` is kept: from any group remove a record of largest weighted degree again and again;
-read backwards, every prefix P of that order has w(P) ≤ 0 if the group has. So it is enough to start with pairs of
-w_ij ≤ 0 and to add to a prefix one record v at a time, with Σ_{u∈P} w_uv ≤ gap = −w(P), that is of largest degree then.
+The order of `optimize.pricing` applies: from any group, repeatedly remove a record of largest weighted degree; read
+backwards, every prefix P of that order has w(P) ≤ 0 if the group has. It therefore suffices to start with pairs of
+w_ij ≤ 0 and to add one record v at a time, with Σ_{u∈P} w_uv ≤ gap = −w(P), that then has the largest degree.
 
-**Which records to try.** Every record u has a reach T_u ≥ 0 and the list N(u) of all v with w_uv ≤ T_u. If
-Σ_{u∈P} T_u ≥ gap, a record that fits has w_uv ≤ T_u for some u of P: it is in the union of the lists. If not, one
-query of the tree finds the records that fit (`sparse.pair_weights`). With T_u = α c π_u⁺ the first case is the common
-one. A list that would be too long is made with T_u = 0: queries take its place.
+**Which records to try.** Every record u has a reach T_u ≥ 0 and the list N(u) of all v with w_uv ≤ T_u. If Σ_{u∈P} T_u
+≥ gap, a record that fits has w_uv ≤ T_u for some u of P: it is in the union of the lists. Otherwise one query of the
+tree finds the records that fit (`sparse.pair_weights`). With T_u = α c π_u⁺ the first case is usual. Lists that would
+be too long use T_u = 0: queries replace them.
 
 **Rounding.** Let κ be that of `sparse.pair_weights` and A(P) = Σ_{u∈P}|π_u|. If w(P) ≤ 0 then the distances and prices
-of P sum to at most s c A(P), so every sum over its pairs is computed to within 4 s κ A(P). A prefix is kept
-if its computed sum is below that, and v is taken as one of largest degree if no other is larger by more than that: no
-group of w ≤ 0 is lost, and none is looked for where all duals are 0. Two orders of one group may both pass
-when degrees are equal to rounding; such groups are found more than once, and are told apart when all are there. To keep
-this rare the duals should not be equal: `jitter` adds up to 2⁻³⁰ of |π|, which only makes more groups negative.
+of P sum to at most s c A(P), so every sum over its pairs is computed to within 4 s κ A(P). A prefix is accepted if its
+computed sum is below that, and v counts as one of largest degree if no other exceeds it by more than that: no group of
+w ≤ 0 is lost, and none is searched where all duals are 0. Two orders of one group may both pass if degrees are equal to
+rounding; such duplicates are removed at the end. To make them rare, duals should differ: `jitter` adds up to 2⁻³⁰ of
+|π|, which only makes more groups negative.
 
-Cost: at convergence about 10 … 50 near records for each, and as many pairs, O(n log n) in few columns. Memory O(n).
+Cost: at convergence about 10 … 50 near records each, and as many pairs; O(n log n) in few columns. Memory O(n).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from shoal.kernels.kdtree import DEPTH
 
 __all__ = ["NegativeGroups", "jitter", "list_negative"]
 
-# Records whose groups are looked for in one go, by one thread.
+# Records for which one thread lists groups in one call.
 _CHUNK = 4096
-# The reach of a record, as a share of c π; the longest list made with it.
+# The reach of a record, as a share of c π; the longest list with this reach.
 _REACH, _LONGEST = 0.5, 400
-# Candidates of a prefix that there is room for at first; each retry has four times as many.
+# Initial room for the candidates of a prefix; each retry has four times as many.
 _CANDIDATES = 4096
 _DONE, _CROWDED, _MANY = range(3)
 
 
 @dataclass(frozen=True)
 class NegativeGroups:
-    """Groups of one size, one in each row, sorted; whether these are all; how many prefixes were visited."""
+    """Groups of one size, one per row, sorted; whether the list is complete; the number of visited prefixes."""
 
     groups: Ints
     complete: bool
@@ -55,7 +55,7 @@ class NegativeGroups:
 
 
 def jitter(duals: Floats) -> Floats:
-    """Return duals that are greater by up to 2⁻³⁰ of their size, always the same for a number of records.
+    """Return duals increased by up to 2⁻³⁰ of their size; the increases depend only on the number of records.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def jitter(duals: Floats) -> Floats:
 
 
 class _Neighbours(NamedTuple):
-    """The records near each record u: other[first[u]:first[u + 1]], and its reach T_u."""
+    """The records near each record u: neighbour[first[u]:first[u + 1]], and its reach T_u."""
 
     first: Ints
     neighbour: Ints
@@ -75,40 +75,40 @@ class _Neighbours(NamedTuple):
 
 
 class _NearPrefix(NamedTuple):
-    """The records chosen so far, and what is known of the first m of them for every m."""
+    """A prefix of records, with sums for its first m records for every m."""
 
     records: Ints  # (s,)
-    total: Floats  # (s + 1,): the sum of their weights
+    total: Floats  # (s + 1,): the sum of the pair weights
     size: Floats  # (s + 1,): A, the sum of their |π|
     cursor: Ints  # (s + 1,): the candidate to try next
-    candidate_count: Ints  # (s + 1,): how many candidates they have
-    inner_degree: Floats  # (s, s): the weighted degree of each among them
-    candidate: Ints  # those of a longer prefix begin with those of a shorter
-    degree: Floats  # (s, candidates): the weights from each candidate to them
-    is_candidate: Bools  # of each record
-    answer: Ints  # of a query
-    shift: Floats  # for queries
+    candidate_count: Ints  # (s + 1,): the number of candidates
+    inner_degree: Floats  # (s, s): the weighted degree of each record within the prefix
+    candidate: Ints  # the candidates of a longer prefix begin with those of a shorter one
+    degree: Floats  # (s, candidates): the sum of the weights from each candidate to the prefix
+    is_candidate: Bools  # for each record
+    answer: Ints  # result of a query
+    shift: Floats  # scratch for queries
     stack: Ints
 
 
 @kernel
 def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) -> tuple[Ints, Ints]:
-    """Return how many records are near to each, and which, one list after the other; shorten reaches where needed."""
+    """Return the numbers of near records, and their lists one after the other; shorten reaches where needed."""
     count = np.zeros(end - begin, dtype=np.int64)
     neighbour, total = np.empty(32 * (end - begin), dtype=np.int64), 0
-    near, one = np.empty(4 * _LONGEST, dtype=np.int64), np.empty(1, dtype=np.int64)
+    near, single = np.empty(4 * _LONGEST, dtype=np.int64), np.empty(1, dtype=np.int64)
     shift, stack = np.empty(w.rows.shape[1]), np.empty(DEPTH, dtype=np.int64)
     for u in range(begin, end):
         if state[STOP]:
             break
-        one[0] = u
-        hits = query(w, one, 1, reach[u], near, shift, stack)
+        single[0] = u
+        hits = query(w, single, 1, reach[u], near, shift, stack)
         if hits > _LONGEST and reach[u] > 0.0:
             reach[u] = 0.0
-            hits = query(w, one, 1, 0.0, near, shift, stack)
+            hits = query(w, single, 1, 0.0, near, shift, stack)
         if hits > len(near):
             near = np.empty(2 * hits, dtype=np.int64)
-            hits = query(w, one, 1, reach[u], near, shift, stack)
+            hits = query(w, single, 1, reach[u], near, shift, stack)
         if total + hits > len(neighbour):
             longer = np.empty(2 * (total + hits), dtype=np.int64)
             longer[:total] = neighbour[:total]
@@ -123,16 +123,16 @@ def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) ->
 
 @kernel(counted=False, inner=True)
 def _slack(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> float:
-    """Return the error that sums over a prefix of m and v may have, if the sum is at most 0."""
+    """Return the possible error of a sum over a prefix of m and v, if the sum is at most 0."""
     slack: float = 4.0 * len(prefix.records) * w.kappa * (prefix.size[m] + abs(w.duals[v]))
     return slack
 
 
 @kernel(counted=False, inner=True)
 def _try(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> bool:
-    """Make v a candidate for a prefix of m if it is none yet; return False if there is no room.
+    """Make v a candidate for a prefix of m unless it is one already; return False if there is no room.
 
-    If no record is added after it, one that does not fit is left out, without looking at all distances.
+    If v would be the last record, reject it early when it cannot fit, without computing all distances.
     """
     if prefix.is_candidate[v]:
         return True
@@ -160,7 +160,7 @@ def _try(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> bool:
 
 @kernel(counted=False, inner=True)
 def _inherit(w: PairWeights, prefix: _NearPrefix, m: int) -> None:
-    """Hand the candidates of a prefix down to the one that has a record more."""
+    """Pass the candidates of a prefix on to the prefix with one more record."""
     v = prefix.records[m - 1]
     last = m + 1 == len(prefix.records)
     for at in range(prefix.candidate_count[m - 1]):
@@ -204,7 +204,7 @@ def _forget_candidates(prefix: _NearPrefix, m: int) -> None:
 
 @kernel(counted=False, inner=True)
 def _next(w: PairWeights, prefix: _NearPrefix, m: int) -> int:
-    """Return the place of the next candidate that fits a prefix of m and has the largest degree then, −1 if none."""
+    """Return the place of the next candidate that fits a prefix of m and then has the largest degree; −1 if none."""
     for at in range(prefix.cursor[m], prefix.candidate_count[m]):
         v, degree = prefix.candidate[at], prefix.degree[m, at]
         slack = _slack(w, prefix, m, v)
@@ -226,7 +226,7 @@ def _next(w: PairWeights, prefix: _NearPrefix, m: int) -> int:
 
 @kernel(counted=False, inner=True)
 def _append(w: PairWeights, prefix: _NearPrefix, m: int, at: int) -> None:
-    """Make a candidate the next record of a prefix of m."""
+    """Append a candidate to a prefix of m records."""
     v, degree = prefix.candidate[at], prefix.degree[m, at]
     for a in range(m):
         prefix.inner_degree[m + 1, a] = prefix.inner_degree[m, a] + weight(w, prefix.records[a], v)
@@ -248,9 +248,9 @@ def _search(
     candidates: int,
     state: State,
 ) -> tuple[Ints, int, int]:
-    """Find the groups whose first record, in the order of their prefixes, is one of begin … end−1.
+    """Find the groups whose prefixes start with one of the records begin … end−1.
 
-    Returns them, how it ended and the visits.
+    Returns the groups, the reason for the end and the number of visited prefixes.
     """
     sets, count, visited = np.empty((1024, s), dtype=np.int64), 0, 0
     prefix = _NearPrefix(
@@ -293,8 +293,8 @@ def list_negative(
 ) -> NegativeGroups:
     """Return all groups of one size whose pair weights sum to at most 0, unless there are too many.
 
-    It gives up (``complete=False``) beyond `room` groups or `max_visits` prefixes for each record, on average, and when
-    asked to stop. The groups do not depend on the number of threads.
+    The search gives up (``complete=False``) beyond `room` groups or `max_visits` prefixes per record, on average, or if
+    a stop is requested. The groups do not depend on the number of threads.
     """
     n = len(w.rows)
     if n < size:
@@ -324,7 +324,7 @@ def list_negative(
 
 
 def _distinct(parts: Sequence[Ints], size: int) -> Ints:
-    """Return the groups of all parts, each once, its records sorted, in ascending order."""
+    """Return the distinct groups of all parts in ascending order, their records sorted."""
     groups = np.sort(np.concatenate([*parts, np.empty((0, size), dtype=np.int64)]), axis=1)
     groups = groups[np.lexsort(groups.T[::-1])]
     same = (groups[1:] == groups[:-1]).all(axis=1)

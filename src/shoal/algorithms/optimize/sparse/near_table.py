@@ -1,9 +1,9 @@
-"""The table that a bound is about: records in a kd-tree, their nearest neighbours, and copies that need no pricing.
+"""The table of a proof: records in a kd-tree, their nearest neighbours, and copies that need no pricing.
 
-**Copies.** Of records that occur 2k times or more only 2k−1 are priced, all with the dual 0, and no cut names them.
-A group of at most 2k−1 records that holds other copies has the same reduced cost as one that holds those: so the others
-need not be priced, and their dual is 0 as well. Little is lost by that: k copies make a group at no cost, so its duals
-sum to at most 0. Otherwise a table with many copies would have more groups of reduced cost 0 than can be listed.
+**Copies.** If a record occurs 2k times or more, only 2k−1 copies are priced, all with the dual 0, and no cut contains
+them. A group of at most 2k−1 records with other copies has the same reduced cost as one with these, so the others need
+no pricing and have the dual 0 too. Little is lost: k copies form a group at no cost, so their duals sum to at most 0.
+Otherwise a table with many copies would have more groups of reduced cost 0 than can be listed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.kernels.kdtree import KdTree, build, neighbours
 
 __all__ = ["NearTable", "make_near", "make_table"]
 
-# Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
+# Neighbours from which groups are guessed, for groups of up to 3, up to 7 and more records.
 _NEAR = ((3, 14), (7, 20), (np.inf, 30))
 
 
@@ -28,13 +28,13 @@ class NearTable:
 
     tree: KdTree  # the records that are priced
     ids: Ints  # the record at each place
-    records: int  # how many there are with those that are not priced
-    near: Ints  # the places nearest to each, nearest first, ``(n, count)``
-    # A dual for each place that is feasible in any case: half its share of the distances to its k−1 nearest. A group of
+    records: int  # the number of records, including unpriced ones
+    near: Ints  # the places nearest to each place, nearest first, ``(n, count)``
+    # A dual per place that is feasible in any case: half its share of the distances to its k−1 nearest. A group of
     # s records costs Σ_i Σ_{j≠i} D_ij/(2s), where the inner sum is at least (s−1)/(k−1) times that over the k−1
     # nearest, and (s−1)/s ≥ (k−1)/k.
     floor: Floats
-    fixed: Bools  # places whose dual is 0, because there are so many copies
+    fixed: Bools  # places with dual 0, because they have many copies
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -46,15 +46,15 @@ class NearTable:
 
 
 def make_near(X: Floats, k: int, state: State) -> NearTable | None:
-    """Put the records in a tree, with as many neighbours as groups are guessed from; None if asked to stop."""
+    """Put the records in a tree, with the neighbours needed to guess groups; None if a stop is requested."""
     count = next(count for size, count in _NEAR if k <= size)
     return make_table(X, k, max(count, 2 * k - 1), state)
 
 
 def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> NearTable | None:
-    """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if asked to stop.
+    """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if a stop is requested.
 
-    If duals are given, `zero` are the records whose dual is 0 and that no cut names: only such copies can be left out.
+    If duals are given, `zero` marks the records with dual 0 that no cut contains: only copies of these can be left out.
     """
     rows, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
     while True:
@@ -80,7 +80,7 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
 
 
 def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:
-    """Return how many copies of each record come before it, and whether it has so many that may all be left out.
+    """Return the number of earlier copies of each record, and whether its copies are so many that any may be left out.
 
     Examples
     --------
@@ -93,5 +93,5 @@ def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:
     order = np.argsort(number, kind="stable")
     rank = np.empty(len(X), dtype=np.int64)
     rank[order] = np.arange(len(X)) - np.repeat(np.cumsum(count) - count, count)
-    every = np.bincount(number, may, len(count)) == count
-    return rank, (every & (count >= enough))[number]
+    all_may = np.bincount(number, may, len(count)) == count
+    return rank, (all_may & (count >= enough))[number]

@@ -1,23 +1,23 @@
-r"""Pair weights of records in a kd-tree, and all records whose weight with some others is small.
+r"""Pair weights of records in a kd-tree, and queries for all records with a small weight to given records.
 
-For groups of s records and duals π let c = s/(s−1) and, with b_ij the prices of cuts that a pair shares
+For groups of s records and duals π, let c = s/(s−1). With b_ij the prices of cuts that a pair shares
 (`optimize.cuts.pair_prices`),
 
     w_ij = D_ij − c (π_i + π_j) + s b_ij,
 
-so that the weights of the pairs of a group sum to at most s times its reduced cost (`optimize.pricing`). Nothing is
-stored for pairs: D is summed when it is needed. Let P be m records of mean y and v another:
+so that the weights of the pairs of a group sum to at most s times its reduced cost (`optimize.pricing`). No pair is
+stored: D is computed on demand. Let P be m records with mean y and v another:
 
     Σ_{u∈P} w_uv ≥ m|v − y|² + Σ_u |u − y|² − c Σ_u π_u − m c π_v,
 
-with equality where no cut has a price. So the v whose weights to P sum to at most some gap are those with
-|v − y|² − cπ_v ≤ (gap − Σ|u − y|² + cΣπ_u)/m: a query of the tree, whose nodes know their box and the greatest π in
-it. The greatest π of the whole table is not used: a record far from all others, whose π is large, is
-looked at by those that reach it, and makes no other query wider.
+with equality where no cut has a price. So the v whose weights to P sum to at most some gap are those with |v − y|² −
+cπ_v ≤ (gap − Σ|u − y|² + cΣπ_u)/m: a query of the tree, whose nodes store their box and their greatest π. The greatest
+π of the whole table is not used: a record far from all others has a large π, but only queries that reach it visit it,
+and no other query becomes wider.
 
-**Rounding.** Coordinates are subtracted from those of a record of P first, so all errors are relative to the distances
-within the query, even where values lie near 1e9. A query asks for κ = (d + s² + 32) 2⁻⁵⁰ more than it must, relative to
-all terms of its sum; each term comes from fewer than d + s² + 32 operations, each off by at most 2⁻⁵³.
+**Rounding.** Coordinates are first reduced by those of a record of P, so all errors are relative to the distances
+within the query, even if values are near 1e9. A query adds κ = (d + s² + 32) 2⁻⁵⁰, relative to all terms of its sum;
+each term comes from fewer than d + s² + 32 operations, each with an error of at most 2⁻⁵³.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class PairWeights(NamedTuple):
 
     rows: Floats  # (n, d)
     boxes: Floats  # (nodes, 2, d)
-    right: Ints  # of each node, as in `KdTree`
-    leaf: int  # records of a leaf
+    right: Ints  # for each node, as in `KdTree`
+    leaf: int  # records per leaf
     duals: Floats
     greatest: Floats  # the greatest dual in each node
     factor: float  # c
     kappa: float  # κ
-    first: Ints  # the pairs of record i that have a price are first[i] … first[i + 1] − 1
+    first: Ints  # the pairs of record i with a price are first[i] … first[i + 1] − 1
     partner: Ints
     price: Floats  # s b_ij, rounded down
 
 
 def make_pair_weights(tree: KdTree, duals: Floats, size: int, pairs: tuple[Ints, Ints, Floats]) -> PairWeights:
-    """Prepare weights for groups of one size; `pairs` are rows of pair prices (first, partner, price)."""
+    """Prepare weights for groups of one size; `pairs` holds the rows of pair prices (first, partner, price)."""
     d, leaf = tree.rows.shape[1], tree.leaves.shape[2]
     kappa = (d + size * size + 32) * 2.0**-50
     first, partner, price = pairs
@@ -62,7 +62,7 @@ def make_pair_weights(tree: KdTree, duals: Floats, size: int, pairs: tuple[Ints,
 
 @kernel
 def _greatest(right: Ints, leaf: int, duals: Floats) -> Floats:
-    """Return the greatest dual in every node: children come after their parents."""
+    """Return the greatest dual in every node; children come after their parents."""
     out = np.empty(len(right))
     for node in range(len(right) - 1, -1, -1):
         if right[node] > 0:
@@ -93,7 +93,7 @@ def weight(w: PairWeights, i: int, j: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _limit(w: PairWeights, group: Ints, m: int, gap: float, shift: Floats) -> float:
-    """Write the mean of m records less the first of them, and return the limit of |v − y|² − cπ_v, rounded up."""
+    """Write the mean of m records minus the first of them; return the limit of |v − y|² − cπ_v, rounded up."""
     spread, duals, size = 0.0, 0.0, abs(gap)
     for t in range(len(shift)):
         base = w.rows[group[0], t]
@@ -118,10 +118,10 @@ def _reach(w: PairWeights, limit: float, dual: float) -> float:
 
 @kernel(counted=False, inner=True)
 def query(w: PairWeights, group: Ints, m: int, gap: float, out: Ints, shift: Floats, stack: Ints) -> int:
-    """Write all records whose weights to the first m chosen may sum to at most `gap`, those included.
+    """Write all records whose weights to the first m of a group may sum to at most `gap`, including these m.
 
-    Returns their number; if it is more than `out` has room for, the rest is missing. `shift` (d,) and `stack` (DEPTH,)
-    are arrays to work with.
+    Returns their number; if it exceeds the room of `out`, the rest is missing. `shift` (d,) and `stack` (DEPTH,) are
+    scratch arrays.
     """
     d, base = len(shift), w.rows[group[0]]
     limit = _limit(w, group, m, gap, shift)

@@ -1,9 +1,9 @@
-"""The prover for tables of any size: multipliers by column generation, the bound that they prove, a certificate.
+"""The prover for tables of any size: multipliers by column generation, the bound they prove, and a certificate.
 
-One function for every method that wants a bound: `bound_from`. It goes from what is sure at once (half the distances to
-the nearest neighbours) to the linear relaxation and to cuts, and keeps the best bound of each round, so that it can be
-stopped at any time. Without a time limit it does a fixed number of rounds: the result is the same on every
-machine and number of threads. Memory O(n (d + k)).
+`bound_from` serves every method that needs a bound. It starts with an immediate bound (half the distances to the
+nearest neighbours), continues with the linear relaxation and then with cuts. It stores the best bound of each round and
+can stop at any time. Without a time limit it runs a fixed number of rounds: the result is the same on every machine and
+for any number of threads. Memory O(n (d + k)).
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Rounds", "bound_from"]
 
-# A bound this close to the SSE of the partition, relative to it, is taken as equal to it.
+# A bound this close to the SSE of the partition, relative to it, counts as equal.
 _EQUAL = 1e-9
-# Multipliers as stored prove a little less than those that were repaired: roundings of a check, with room to spare.
+# Stored multipliers prove slightly less than the repaired ones: roundings of a check, with some margin.
 _ROUNDINGS = 4.0
-# Shares of the multipliers that are tried, the rest being sure; up to this size of groups the last one is tried first.
+# Shares of the multipliers to try, the rest being feasible; up to k = _FEW_RECORDS the last one is tried first.
 _MIXES = (0.5, 0.8, 0.9, 0.95, 1.0)
 _FEW_RECORDS = 5
-# Rounds end when so many one after the other add less than this, relative to the bound.
+# Rounds end when _IDLE consecutive ones add less than this share of the bound.
 _LITTLE, _IDLE = 5e-5, 2
-# If there is a clock, cuts are tried so many times as long, and the partition is improved in so many turns at most.
+# With a clock, cuts are tried for _LONGER times as many rounds, and the partition is improved in at most _TURNS turns.
 _LONGER, _TURNS = 3, 40
-# By how much a fractional solution has to violate a cut.
+# The smallest violation of a cut worth adding.
 _LEAST = 0.02
 _REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """The limits of the prover if nothing ends it before."""
+    """The limits of the prover if nothing stops it earlier."""
 
-    # The most rounds of each kind.
+    # Maximum number of rounds of each kind.
     guesses: int = 30
     exact: int = 4
     cuts: int = 8
-    # How often the partition is improved by a choice among the groups generated (`optimize.set_partitioning`).
+    # Attempts to improve the partition by a choice among the generated groups (`optimize.set_partitioning`).
     turns: int = 2
-    # The steps of the first-order method in each of them.
+    # The first-order steps per round.
     steps: int = 150
     exact_steps: int = 600
     cut_steps: int = 400
@@ -71,11 +71,11 @@ def bound_from(
     threads: int = 1,
     table: NearTable | None = None,
 ) -> ProofResult:
-    """Bound the SSE of every partition from below, and improve the given one by what was learnt.
+    """Prove a lower bound on the SSE of every partition, and use the proof to improve the given one.
 
-    The bound is compared with the partition `labels` and does not rely on it. Asked to stop, or after so many seconds,
-    the best bound so far is returned, with labels that are no worse and a certificate (`shoal.verify_bound`). The
-    result does not depend on the threads. `table` are the records as `make_near` puts them, if that is done.
+    The bound is compared with the partition `labels` but does not rely on it. If a stop is requested or `seconds` are
+    over, return the best bound so far, with labels that are no worse and a certificate (`shoal.verify_bound`). The
+    result does not depend on the threads. `table` holds the records prepared by `make_near`, if available.
     """
     rounds, partition = rounds or Rounds(), partition_of(X, labels)
     with within(state, seconds, 0) as limited:
@@ -92,13 +92,13 @@ def bound_from(
 
 
 class _Proof:
-    """The best bound so far, and what is needed to raise it."""
+    """The best bound so far, and the state needed to raise it."""
 
     def __init__(self, X: Floats, k: int, partition: Partition, effort: Effort, seconds: float | None) -> None:
         self.X, self.k, self.partition, self.effort = X, k, partition, effort
         self.began, self.seconds = time.monotonic(), seconds
         self.duals, self.cuts, self.bound = np.zeros(len(X)), no_cuts(), 0.0
-        # Groups of few records are listed in no time; of many, those that a small share violates come first.
+        # Groups of few records are listed immediately; for large k, start with a small share of the multipliers.
         self.mix = len(_MIXES) - 1 if k <= _FEW_RECORDS else 0
 
     @property
@@ -107,13 +107,13 @@ class _Proof:
         return self.partition.loss
 
     def over(self, ahead: float = 0.0) -> bool:
-        """Return whether to stop: if asked to, if less than so many seconds are left, or nothing is left to prove."""
+        """Return whether to stop: on request, with fewer than `ahead` seconds left, or with nothing left to prove."""
         done = self.upper - self.bound <= _EQUAL * self.upper
         late = self.seconds is not None and time.monotonic() + ahead >= self.began + self.seconds
         return bool(self.effort.state[STOP]) or late or done
 
     def begin(self, table: NearTable | None) -> bool:
-        """Put the records in a tree, and take the bound that the distances to neighbours prove; go on if it is open."""
+        """Build the tree and prove a bound from the distances to neighbours; return whether a gap remains."""
         table = table or make_near(self.X, self.k, self.effort.state)
         if table is None:
             return False
@@ -122,9 +122,9 @@ class _Proof:
         return not self.over() and len(table) > self.k
 
     def _keep(self, duals: Floats, cuts: Cuts) -> None:
-        """Keep multipliers, which are feasible, if they prove more than those before."""
+        """Store feasible multipliers if they prove more than the previous ones."""
         value = float(duals.sum() - cuts.worth.sum())
-        # What a check takes off for rounding, of terms of both signs.
+        # Subtract the error that a check allows for rounding, from terms of both signs.
         sizes = 2 * self.k - 1 if len(cuts) else self.k
         roundings = _ROUNDINGS * (self.X.shape[1] + sizes * sizes + 16) * 2.0**-52
         claim = value - roundings * float(np.abs(duals).sum() + cuts.worth.sum())
@@ -135,7 +135,7 @@ class _Proof:
             publish(self.effort.state, bound=min(claim, self.upper))
 
     def _repair(self) -> bool:
-        """Prove a bound from the latest multipliers, or from those of a smaller share that can be listed."""
+        """Prove a bound from the latest multipliers, or from a smaller share of them whose groups can be listed."""
         tried = len(_MIXES)
         while self.mix >= 0 and not self.over():
             proven = self.generation.repair(_MIXES[self.mix])
@@ -150,14 +150,14 @@ class _Proof:
         return False
 
     def relax(self, rounds: Rounds) -> None:
-        """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
+        """Solve the linear relaxation: guess groups while that finds many, then list all that are missing."""
         generation = NearGeneration(self.table, self.k, self.partition.labels[self.table.ids], self.effort)
         self.generation = generation
         generation.relax(rounds.guesses, rounds.steps, self.over)
         self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))
 
     def cut(self, rounds: Rounds) -> None:
-        """Add cuts as long as they raise the bound."""
+        """Add cuts while they raise the bound."""
         if not hasattr(self, "generation"):
             return
         generation = self.generation
@@ -172,7 +172,7 @@ class _Proof:
         self._rounds(longer * rounds.cuts, tighten, longer * _IDLE)
 
     def improve(self, rounds: Rounds) -> None:
-        """Choose a better partition among the groups generated, as long as that gains."""
+        """Choose a better partition among the generated groups, while that helps."""
         if not self._whole():
             return
         generation, ids = self.generation, self.table.ids
@@ -192,15 +192,15 @@ class _Proof:
             publish(self.effort.state, sse=partition.loss)
 
     def _whole(self) -> bool:
-        """Return whether groups of all records were generated: no group holds copies that are not in the table."""
+        """Return whether groups of all records were generated: no record is a copy outside the table."""
         return hasattr(self, "generation") and len(self.generation) > 0 and len(self.table) == len(self.X)
 
     def rounded(self, state: State) -> Ints | None:
-        """Return a partition near the fractional solution, if that is near to one."""
+        """Return a partition near the fractional solution, if it is nearly integral."""
         return round_generation(self.generation, len(self.X), state) if hasattr(self, "generation") else None
 
     def _rounds(self, count: int, work: Callable[[], None], patience: int = _IDLE) -> None:
-        """Work and prove by turns, until some rounds one after the other add little, or time is short for one more."""
+        """Alternate work and proof until several consecutive rounds add little or time is too short for another."""
         idle, took = 0, 0.0
         for _ in range(count):
             before, began = self.bound, time.monotonic()
@@ -216,7 +216,7 @@ class _Proof:
             took = time.monotonic() - began
 
     def certificate(self) -> Certificate:
-        """Return the best multipliers, for records as they were given."""
+        """Return the best multipliers, in the order of the given records."""
         cuts = self.cuts
         if len(cuts):
             member = self.table.ids[cuts.member]

@@ -1,26 +1,25 @@
-r"""The repair: from any multipliers to feasible ones, and to the bound that they prove.
+r"""The repair: turn any multipliers into feasible ones, and compute the bound that they prove.
 
 For duals π and prices μ ≥ 0 let r(G) be the reduced cost of a group (`optimize.lower_bounds`), and
 
     r_i = min over groups G ∋ i of r(G)/|G|.
 
-Then π + r is feasible: Σ_{i∈G} r_i ≤ Σ_{i∈G} r(G)/|G| = r(G) for every G. So any multipliers prove a bound, the sum of
-π + r less what the cuts take off, and it is local: where the multipliers were feasible nothing is lost. `prove_by`
-computes this with r_i ≤ 0, so that only groups with r(G) < 0 have to be known. It needs nothing but the multipliers.
+Then π + r is feasible: Σ_{i∈G} r_i ≤ Σ_{i∈G} r(G)/|G| = r(G) for every G. So any multipliers prove a bound: the sum of
+π + r minus the contribution of the cuts. The loss is local: nothing is lost where the multipliers were feasible.
+`prove_by` computes this with r_i ≤ 0, so that only groups with r(G) < 0 are needed, and no input but the multipliers.
 
-`repair` loses less. Let o_i > 0 be small, and let all groups with r(G) ≤ o(G) be listed. The listed groups, those of
-the least r(G) first, take what is missing from their records, evenly; then the duals are raised, one after the other,
-as far as the listed groups and o allow. A group that is not listed stays feasible, since no dual is raised by more
-than o_i.
+`repair` loses less. Let o_i > 0 be small, and let all groups with r(G) ≤ o(G) be listed. The listed groups, smallest
+r(G) first, subtract their deficit from their records, in equal parts; then the duals are raised, one after the other,
+as far as the listed groups and o allow. A group that is not listed stays feasible, since no dual is raised by more than
+o_i.
 
 **Which groups.** Without cuts those of k records, with cuts those of k … 2k−1 (`optimize.lower_bounds`); of copies 2k−1
-(`sparse.near_table`). Copies whose dual is fixed at 0 take no part in a repair; a group of copies alone costs 0 and
-lacks 0.
+(`sparse.near_table`). Copies whose dual is fixed at 0 are not repaired; a group of copies alone costs 0 and has no
+deficit.
 
-**Rounding.** The groups are listed from sums that are not too large (`sparse.near_pricing`). For those listed r(G) is
-computed with at most d + s² + 8 roundings of each term and one for each cut, and that much is taken off before the
-repair. The duals that are returned are checked once more in the same way. They are numbers as stored: their sum is
-correctly rounded.
+**Rounding.** The groups are listed from sums that are not too large (`sparse.near_pricing`). For listed groups, r(G) is
+computed with at most d + s² + 8 roundings of each term and one per cut; this error is subtracted before the repair. The
+returned duals are checked once more in the same way. They are numbers as stored: their sum is correctly rounded.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["Effort", "FeasibleDuals", "list_groups", "prove_by", "repair"]
 
-# Passes in which duals are raised, by half of what is left but for the last.
+# Passes that raise duals, each by half of what remains, the last by all of it.
 _PASSES = 4
 
 
@@ -59,20 +58,20 @@ class Effort:
 
 @dataclass(frozen=True)
 class FeasibleDuals:
-    """Feasible multipliers and what they prove."""
+    """Feasible multipliers and the bound that they prove."""
 
     value: float  # the bound on the SSE
-    duals: Floats  # one for each place of the table
-    tolerance: float  # what was taken off the duals for rounding
-    groups: GroupColumns  # the groups that were listed, places of the table
+    duals: Floats  # one per place of the table
+    tolerance: float  # the amount subtracted from the duals for rounding
+    groups: GroupColumns  # the listed groups, by places of the table
     rest: Floats  # their reduced costs before the repair
-    visited: int  # how many prefixes were looked at
+    visited: int  # number of visited prefixes
 
 
 def list_groups(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> tuple[GroupColumns, int] | None:
-    """Return all groups of the sizes that matter whose reduced cost is at most 0, and the prefixes visited.
+    """Return all groups of the sizes that matter with a reduced cost of at most 0, and the number of visited prefixes.
 
-    A group that pays for cuts may be listed although its reduced cost is above 0. None if there are too many.
+    A group that pays for cuts may be listed with a reduced cost above 0. None if there are too many.
     """
     parts: list[GroupColumns] = []
     visited = 0
@@ -86,14 +85,14 @@ def list_groups(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Eff
         if not listing.complete:
             return None
         parts.append(GroupColumns.of_rows(table.rows, listing.groups))
-    every = parts[0]
+    groups = parts[0]
     for part in parts[1:]:
-        every = every.join(part)
-    return every, visited
+        groups = groups.join(part)
+    return groups, visited
 
 
 def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of each record that have a price (first, partner) and s times the price, rounded down."""
+    """Return the priced pairs of each record (first, partner) and s times the price, rounded down."""
     from scipy.sparse import coo_array
 
     pair, price = pair_prices(cuts, size)
@@ -104,7 +103,7 @@ def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
 
 
 def _reduced_costs(groups: GroupColumns, duals: Floats, cuts: Cuts, d: int) -> tuple[Floats, Floats]:
-    """Return the reduced costs of groups, and the errors that these may have."""
+    """Return the reduced costs of groups and their possible errors."""
     if not len(groups):
         return np.empty(0), np.empty(0)
     at, sizes = groups.start[:-1], groups.sizes
@@ -120,7 +119,7 @@ def _reduced_costs(groups: GroupColumns, duals: Floats, cuts: Cuts, d: int) -> t
 
 
 def _lowered(groups: GroupColumns, short: Floats, duals: Floats, fixed: Bools) -> Floats:
-    """Return the duals, lowered by the largest share of what is missing from a group, and by the rounding of that."""
+    """Return the duals minus the largest share of any group's deficit, and minus the rounding error of this step."""
     fix, sizes = np.zeros(len(duals)), groups.sizes
     free = ~fixed[groups.member]
     takers = np.bincount(groups.owner, free, len(groups))
@@ -148,7 +147,7 @@ def _value(duals: Floats, cuts: Cuts) -> float:
 
 
 class _Incidence(NamedTuple):
-    """Groups by their records, and records by their groups."""
+    """Groups by record and records by group."""
 
     start: Ints  # the records of group j are member[start[j]:start[j + 1]]
     member: Ints
@@ -162,11 +161,11 @@ def _both_ways(groups: GroupColumns, n: int) -> _Incidence:
 
 
 def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> FeasibleDuals | None:
-    """Return feasible multipliers near the given ones, or None if too many groups have to be listed.
+    """Return feasible multipliers near the given ones, or None if too many groups need to be listed.
 
-    Prices stay as they are; no dual is raised by more than `over`.
+    Prices stay unchanged; no dual is raised by more than `over`.
     """
-    # The random part of `over` keeps degrees apart, as `jitter` does.
+    # The random part of `over` keeps degrees distinct, as `jitter` does.
     above = duals + over * np.random.default_rng(0).uniform(0.9, 1.0, len(duals))
     listing = list_groups(table, k, above, cuts, effort)
     if listing is None:
@@ -186,7 +185,7 @@ def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, ef
 
 @kernel
 def _lower(groups: _Incidence, rest: Floats, order: Ints, fixed: Bools) -> Floats:
-    """Return changes of the duals, none above 0, that let no group be violated: each takes what it lacks, in order."""
+    """Return changes of the duals, none positive, that repair all groups: in order, each subtracts its deficit."""
     start, member = groups.start, groups.member
     change = np.zeros(len(fixed))
     for j in order:
@@ -203,7 +202,7 @@ def _lower(groups: _Incidence, rest: Floats, order: Ints, fixed: Bools) -> Float
 
 @kernel
 def _raise(groups: _Incidence, rest: Floats, change: Floats, limits: Floats, fixed: Bools) -> None:
-    """Raise the changes of the duals as far as the groups allow, and no change above its limit."""
+    """Raise the changes of the duals as far as the groups and the limits allow."""
     start, member = groups.start, groups.member
     slack = rest.copy()
     for j in range(len(rest)):
