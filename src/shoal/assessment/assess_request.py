@@ -127,6 +127,9 @@ class AssessRequest:
     sheet: str | None = shared(
         MaskRequest, "sheet", help="The sheet of the original, an Excel file; the first by default."
     )
+    query: str | None = shared(
+        MaskRequest, "query", help="The query that returns the original from a database, or the name of its table."
+    )
 
     def __post_init__(self) -> None:
         check_measures(as_names(self.measures))

@@ -28,7 +28,7 @@ from shoal.core.messages import parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.kind_registry import read_kinds
-from shoal.masking.request import MaskRequest
+from shoal.masking.request import WITHIN, MaskRequest
 from shoal.masking.steps import unit_words
 from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.promises.distinct_units import fingerprints
@@ -72,11 +72,10 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
 
 
 def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
-    """Read both tables; only the original may have lines above its header or several sheets."""
+    """Read both tables; only the original may have lines above its header, other sheets or a query."""
     format_options: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
     layout: dict[str, Any] = {"skip_rows": request.skip_rows, "no_header": request.no_header}
-    if request.sheet is not None:
-        layout["sheet"] = request.sheet
+    layout |= {name: getattr(request, name) for name in WITHIN if getattr(request, name) is not None}
     return open_data(original, **layout, **format_options), open_data(masked, **format_options)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.assessment.assess_request import AssessRequest
+from shoal.cli.streams import read_source
 from shoal.cli.terminal import say, say_pair, values_of, with_parameters
 from shoal.core.messages import agreeing, count
 from shoal.core.parameters import OUTPUT
@@ -17,7 +18,7 @@ __all__ = ["assess"]
 
 @with_parameters(AssessRequest)
 def assess(
-    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The table before masking.")],
+    original: Annotated[Any, typer.Argument(parser=read_source, metavar="ORIGINAL", help="The table before masking.")],
     masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The same records, in the same order, masked.")],
     report: Annotated[
         Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.streams import is_stream, read_stdin
+from shoal.cli.streams import is_stream, read_source, read_stdin
 from shoal.cli.terminal import option, say, say_pair
 
 __all__ = ["inspect"]
 
 
 def inspect(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Table to look at, as for shoal mask.")],
+    source: Annotated[
+        Any, typer.Argument(parser=read_source, metavar="IN", help="Table to look at, as for shoal mask.")
+    ],
     k: Annotated[int, option("k")] = 5,
     roles: Annotated[
         Path | None,
@@ -31,6 +33,7 @@ def inspect(
     skip_rows: Annotated[int, option("skip_rows")] = 0,
     no_header: Annotated[bool, option("no_header")] = False,
     sheet: Annotated[str | None, option("sheet")] = None,
+    query: Annotated[str | None, option("query")] = None,
 ) -> None:
     """Look at a table before it is masked: the role and the kind of each column, why, and the command that follows.
 
@@ -53,10 +56,11 @@ def inspect(
         skip_rows=skip_rows,
         no_header=no_header,
         sheet=sheet,
+        query=query,
     )
     if roles is not None:
         check_target(roles, endings=(".toml",))
-        inspection.save(roles, source.name)
+        inspection.save(roles, Path(str(source)).name)
     say(str(inspection))
     if roles is not None:
         say_pair("roles file", roles)

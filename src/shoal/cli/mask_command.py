@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.streams import check_streams, is_stream, read_stdin, written_to_stdout
+from shoal.cli.streams import check_streams, is_stream, read_source, read_stdin, written_to_stdout
 from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
 from shoal.core.messages import without_passwords, worded_rows
@@ -20,12 +20,13 @@ from shoal.tables.addresses import as_place
 if TYPE_CHECKING:
     from shoal.masking.manifest import Recorded
     from shoal.masking.release import Release
+    from shoal.tables.files import TableFile
 
 __all__ = ["mask", "print_release", "read_pairs"]
 
 # What may be given with --from-manifest: a manifest decides parameters, never places.
 BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stored"] and item.name != "roles"} | {
-    "source", "engine", "manifest", "report", "from_manifest", "verbose",
+    "source", "query", "engine", "manifest", "report", "from_manifest", "verbose",
 }  # fmt: skip
 
 
@@ -33,11 +34,12 @@ BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stor
 def mask(
     context: typer.Context,
     source: Annotated[
-        Path | None,
+        Any,
         typer.Argument(
+            parser=read_source,
             metavar="IN",
             help="Table to mask: CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS; a folder or glob of files; "
-            "- for CSV from standard input.",
+            "- for CSV from standard input; the address of a database, with --query.",
         ),
     ] = None,
     option: Annotated[
@@ -66,7 +68,7 @@ def mask(
         Path | None,
         typer.Option(
             help="Repeat the run of this manifest and check that the bytes are the same. Files outside its folder must "
-            "be named: IN, -o.",
+            "be named: IN, -o; also a database and its --query.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -87,6 +89,8 @@ def mask(
 
     Example: shoal mask - -k 5 -o -
 
+    Example: shoal mask sqlite:///people.db --query people -k 5 -o masked.csv
+
     Example: shoal mask big.parquet -k 5 --memory 2GB -o masked.parquet --manifest run.json
 
     With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified; SIGTERM releases nothing.
@@ -95,9 +99,9 @@ def mask(
     check_streams(source, values, manifest=manifest, report=report, from_manifest=from_manifest)
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
-        places = ("engine", "scheduler", "master", "output", "labels")
+        places = ("engine", "scheduler", "master", "output", "labels", "query")
         request = recorded.request(**{name: values[name] for name in places})
-        source = recorded.source(source)
+        source = recorded.source(source, values["query"])
     else:
         source = _check_given(source, values)
         values = values_of(MaskRequest, values)
@@ -126,11 +130,15 @@ def _shown(**files: Any) -> dict[str, str]:
 
 
 def _run(
-    source: Path, request: MaskRequest, recorded: Recorded | None, manifest: Path | None, report: Path | None
+    source: Path | TableFile,
+    request: MaskRequest,
+    recorded: Recorded | None,
+    manifest: Path | None,
+    report: Path | None,
 ) -> Release:
     """Mask, and write what was asked for besides the table; all files are moved into place together."""
     from shoal.masking.mask import mask_request
-    from shoal.tables.files import TableFile, check_targets
+    from shoal.tables.files import check_targets
     from shoal.tables.outputs import moved_together
 
     output: Any = request.output
@@ -145,7 +153,7 @@ def _run(
         output = labels = None  # Spark says where it can write
     check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
-        original: Any = read_stdin() if is_stream(source) else source if spark else TableFile(source)
+        original: Any = read_stdin() if is_stream(source) else source if spark else _read_once(source)
         release = mask_request(original, request)
         if recorded is not None:
             recorded.check(output)
@@ -163,7 +171,14 @@ def _run(
     return release
 
 
-def _check_given(source: Path | None, values: dict[str, Any]) -> Path:
+def _read_once(source: Path | TableFile) -> TableFile:
+    """Return a table that is read once."""
+    from shoal.tables.files import TableFile
+
+    return source if isinstance(source, TableFile) else TableFile(source)
+
+
+def _check_given(source: Any, values: dict[str, Any]) -> Any:
     """Ask for what a command must say, in the words of usage errors."""
     if source is None:
         raise typer.BadParameter("the table to mask is missing", param_hint="IN")

@@ -24,6 +24,9 @@ def page(
     Example: shoal app firms.csv
     """
     from shoal.core.errors import InputError
+    from shoal.tables.databases import check_no_database
+
+    check_no_database(table, "The page")
 
     try:
         import nicegui  # noqa: F401  (only to see whether it is there)

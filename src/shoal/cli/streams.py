@@ -14,9 +14,9 @@ from shoal.cli.terminal import speaking_to_stderr
 from shoal.core.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from shoal.tables.files import StandardInput
+    from shoal.tables.files import StandardInput, TableFile
 
-__all__ = ["check_streams", "is_stream", "read_stdin", "written_to_stdout"]
+__all__ = ["check_streams", "is_stream", "read_source", "read_stdin", "written_to_stdout"]
 
 CLUSTERS = ("dask", "spark")
 
@@ -26,7 +26,17 @@ def is_stream(path: object) -> bool:
     return path is not None and str(path) == "-"
 
 
-def check_streams(source: Path | None, values: Mapping[str, Any], **files: Path | None) -> None:
+def read_source(text: str) -> Path | TableFile:
+    """Return the path that an argument names, or the table of a database, whose address no path can hold."""
+    if "://" not in text:
+        return Path(text)
+    from shoal.tables.files import named_source
+
+    source = named_source(text)
+    return Path(text) if source is text else source
+
+
+def check_streams(source: Path | TableFile | None, values: Mapping[str, Any], **files: Path | None) -> None:
     """Refuse what standard input and output cannot be combined with; `files` are made from named files."""
     reads, writes = is_stream(source), is_stream(values["output"])
     for name, path in files.items():

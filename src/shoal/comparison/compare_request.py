@@ -90,6 +90,7 @@ class CompareRequest:
     skip_rows: int | None = shared(MaskRequest, "skip_rows")
     no_header: bool | None = shared(MaskRequest, "no_header")
     sheet: str | None = shared(MaskRequest, "sheet")
+    query: str | None = shared(MaskRequest, "query")
     progress: bool = shared(MaskRequest, "progress")
 
     def __post_init__(self) -> None:

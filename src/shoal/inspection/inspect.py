@@ -20,7 +20,7 @@ from shoal.roles.column_roles import ColumnRole, proposed_roles
 from shoal.roles.proposal import propose
 from shoal.roles.roles_file import write_roles
 from shoal.tables.addresses import suffix_of
-from shoal.tables.files import StandardInput, open_data, writable_endings
+from shoal.tables.files import DatabaseTable, StandardInput, named_source, open_data, writable_endings
 from shoal.tables.table import Table
 from shoal.tables.table_view import View
 
@@ -121,6 +121,7 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
     skip_rows: int | None = 0,
     no_header: bool | None = False,
     sheet: str | None = None,
+    query: str | None = None,
 ) -> Inspection:
     """Propose a role and a kind for every column of a table, with the reason, before it is masked.
 
@@ -141,6 +142,8 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
         Lines above the header of a CSV file or an Excel sheet that are skipped, and whether there is no header.
     sheet
         The sheet of an Excel file; the first by default.
+    query
+        The query that a database answers, or the name of a table; `data` is the address of the database.
 
     Returns
     -------
@@ -163,7 +166,9 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
         skip_rows=skip_rows,
         no_header=no_header,
         sheet=sheet,
+        query=query,
     )
+    data = named_source(data)
     check_data(request, data, dask=False)
     table, csv = _open(data, request.csv)
     proposal = propose(table, k, most=most, words=words)
@@ -193,6 +198,8 @@ def _command(parameters: Mapping[str, Any], data: Any) -> str:
     """Return the command that masks a file, or the call that masks a table."""
     if not isinstance(data, (str, os.PathLike)):
         return as_call(parameters, None)
+    if isinstance(data, DatabaseTable):
+        return as_command(parameters, str(data), "masked.parquet")
     source = Path(data)
     if isinstance(data, StandardInput):
         return as_command(parameters, str(source), str(source))

@@ -23,7 +23,8 @@ from shoal.core.messages import parameter, setting
 from shoal.core.version import __version__
 from shoal.kinds.kind_registry import KINDS, as_option
 from shoal.masking.request import MaskRequest, not_recorded, parameters
-from shoal.tables.files import sha256
+from shoal.tables.databases import is_database, without_password
+from shoal.tables.files import DatabaseTable, named_source, sha256
 from shoal.tables.outputs import written_beside, written_path
 from shoal.tables.sources import find_paths
 
@@ -81,17 +82,24 @@ def write_manifest(
     name: str | None = None,
 ) -> None:
     """Write the manifest of a release; paths in it are relative to its folder, `name` stands for the source."""
+    place = without_password(os.fspath(source)) if is_database(source) else relative_to(source, path)
     content = {
         **described(release),
-        "input": {"path": name or relative_to(source, path), **digests(source)},
+        "input": {"path": name or place, **digests(source, release.parameters["query"])},
         "output": {"path": relative_to(output, path), "sha256": sha256(written_path(output))},
     }
     with written_beside(path) as temporary:
         temporary.write_text(as_json(content) + "\n", encoding="utf-8")
 
 
-def digests(source: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the SHA-256 of a file; of a folder or a glob, that of the list of its files, and the list."""
+def digests(source: str | os.PathLike[str], query: str | None = None) -> dict[str, Any]:
+    """Return the SHA-256 of a file; of a folder or a glob, that of the list of its files, and the list.
+
+    Of a database, that of its answer to the query.
+    """
+    table = named_source(source)
+    if isinstance(table, DatabaseTable):
+        return {"sha256": table.digest(query)}
     if Path(source).is_file():
         return {"sha256": sha256(source)}
     files = {path.name: sha256(path) for path in files_of(source)}
@@ -168,12 +176,16 @@ class Recorded:
     path: Path
     content: Mapping[str, Any]
 
-    def source(self, given: Path | None) -> Path:
+    def source(self, given: Path | DatabaseTable | None, query: str | None = None) -> Path | DatabaseTable:
         """Return the table to mask, the given or else the recorded one, once its bytes are the recorded ones."""
+        if is_database(self.content["input"]["path"]) and (given is None or query is None):
+            raise self._unnamed_database()
         source = given if given is not None else self._own("input", "IN")
         try:
-            found = digests(source)
+            found = digests(source, query)
         except FileError:
+            if is_database(source):
+                raise
             raise FileError(
                 f"Manifest {self.path} was made from the input {source}, which does not exist. Put the file back."
             ) from None
@@ -182,6 +194,11 @@ class Recorded:
         recorded = self.content["input"]
         if found["sha256"] != recorded["sha256"]:
             before = recorded.get("files", {})
+            if is_database(source):
+                raise InputError(
+                    f"Database {source} does not return the recorded table: its SHA-256 differs. Give the recorded "
+                    f"{parameter('query')}, with an ORDER BY if the order of the records varies."
+                )
             other = [name for name, digest in found.get("files", {}).items() if before.get(name) != digest]
             which = f" ({', '.join(other[:5])})" if other else ""
             raise InputError(
@@ -201,6 +218,7 @@ class Recorded:
         master: str | None = None,
         output: Path | None,
         labels: Path | None = None,
+        query: str | None = None,
     ) -> MaskRequest:
         """Return what was asked; the engine may be another, files and the scheduler are never recorded ones."""
         recorded = dict(self.content["parameters"])
@@ -236,6 +254,7 @@ class Recorded:
                 f"{parameter('scheduler')} requires engine 'dask', which manifest {self.path} does not request. Use "
                 f"{setting('engine', 'dask')} too, or leave it out."
             )
+        recorded |= {"query": query}
         return MaskRequest(**recorded, scheduler=scheduler, output=self.target(output), labels=labels, progress=True)
 
     def check(self, target: Path) -> None:
@@ -252,6 +271,13 @@ class Recorded:
         if named.is_absolute() or ".." in named.parts or not _lies_in(folder / named, folder):
             raise self._elsewhere(what, way)
         return folder / named
+
+    def _unnamed_database(self) -> InputError:
+        words = [self.content["input"]["path"], "--query", self.content["parameters"].get("query") or "…"]
+        return InputError(
+            f"Manifest {self.path} names a database. A manifest does not decide what is read from it: give IN and "
+            f"{parameter('query')} on the command line, such as {shlex.join(words)}."
+        )
 
     def _elsewhere(self, what: str, way: str) -> InputError:
         named = self.content[what]["path"]

@@ -106,6 +106,7 @@ def mask(
     skip_rows: int | None = 0,
     no_header: bool | None = False,
     sheet: str | None = None,
+    query: str | None = None,
     escape_formulas: bool | None = False,
     progress: bool = False,
     **options: object,
@@ -116,8 +117,9 @@ def mask(
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
-        Stata, SAS); a polars LazyFrame or a DuckDB relation, which is computed first and comes back as a polars
-        DataFrame; or a Dask or Spark DataFrame, which is masked where it lies.
+        Stata, SAS); the address of a database, which answers the `query`, a polars LazyFrame or a DuckDB relation,
+        which are read or computed first and come back as a polars DataFrame; or a Dask or Spark DataFrame, which is
+        masked where it lies.
     *parameters*
 
     Returns

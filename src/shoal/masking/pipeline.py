@@ -59,6 +59,7 @@ from shoal.tables.files import (
     is_beyond_memory,
     is_dask,
     is_spark,
+    named_source,
     open_data,
     stored_bytes,
 )
@@ -86,6 +87,7 @@ class Groups:
 
 def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
     """Mask a table. `template`: where worker processes come from, if it has been started already."""
+    data = named_source(data)
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
     request = expand_patterns(request, data)

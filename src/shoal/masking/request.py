@@ -48,6 +48,7 @@ __all__ = [
     "ENGINES",
     "LAYOUT",
     "SPLITS",
+    "WITHIN",
     "MaskRequest",
     "file_options",
     "not_recorded",
@@ -58,7 +59,8 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 CSV = ("delimiter", "encoding", "decimal", "thousands")
-LAYOUT = ("skip_rows", "no_header", "sheet")  # of a file that is not a plain table, such as one of Excel
+LAYOUT = ("skip_rows", "no_header")  # of a file that is not a plain table
+WITHIN = ("sheet", "query")  # which table of an Excel file or a database
 # The parameters that name columns, or list rules: one may stand alone; a request holds lists.
 LISTS = ("columns", "distance", "by", "identifiers", "keep", "confidential", "zeros", "sums", "block_by")
 
@@ -511,6 +513,14 @@ class MaskRequest(metaclass=_RequestType):
     sheet: str | None = described(
         None, "Sheet of an Excel file (default: the first).", "--sheet", metavar="NAME", panel=CSV_FILES, label="Sheet"
     )
+    query: str | None = described(
+        None,
+        """The query that a database answers, or the name of a table. The input is then the address of the database,
+        such as ``sqlite:///people.db`` or ``postgresql://ann@host/register``.""",
+        "--query",
+        panel=CSV_FILES,
+        label="Query",
+    )
     escape_formulas: bool | None = described(
         False,
         """Put an apostrophe before possible formulas in a CSV file. These are cells of text and column names that begin
@@ -712,7 +722,7 @@ class MaskRequest(metaclass=_RequestType):
 
     @property
     def csv(self) -> dict[str, Any]:
-        """How a file is read that does not say so itself: CSV or Excel."""
+        """How a table is read that does not say so itself: CSV, Excel or a database."""
         return file_options(vars(self))
 
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
@@ -736,9 +746,8 @@ class MaskRequest(metaclass=_RequestType):
 
 
 def file_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that say how a CSV or Excel file is read, from those of a run."""
-    names = CSV if values.get("sheet") is None else (*CSV, "sheet")
-    return {name: values[name] for name in (*names, *LAYOUT[:2])}
+    """Return the parameters that say how a table is read, from those of a run."""
+    return {name: values[name] for name in (*CSV, *LAYOUT, *(name for name in WITHIN if values.get(name) is not None))}
 
 
 OBJECT = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes

@@ -193,7 +193,7 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
     """Refuse what the table does not allow; `dask` and `spark` mark their DataFrames."""
-    from shoal.tables.files import is_excel, may_be_csv
+    from shoal.tables.files import is_database, is_excel, may_be_csv
 
     if dask:
         _check_clustered(request, "dask", "a Dask DataFrame")
@@ -205,12 +205,29 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
                 raise InputError(
                     f"{parameter('labels')} must not name the {what}, got {request.labels}. Use another file."
                 )
+    if is_database(data):
+        _check_in_memory(request)
     for name, value in request.csv.items():
-        excel = name in ("skip_rows", "no_header", "sheet")
-        if value in (None, False) or (name != "sheet" and may_be_csv(data)) or (excel and is_excel(data)):
+        table, fits = {
+            "query": ("the address of a database", is_database(data)),
+            "sheet": ("an Excel file", is_excel(data)),
+            "skip_rows": ("a CSV or Excel file", may_be_csv(data) or is_excel(data)),
+            "no_header": ("a CSV or Excel file", may_be_csv(data) or is_excel(data)),
+        }.get(name, ("a CSV file", may_be_csv(data)))
+        if value in (None, False) or fits:
             continue
-        of = "an Excel file" if name == "sheet" else "a CSV or Excel file" if excel else "a CSV file"
-        raise InputError(f"{parameter(name)} requires {of}, got {value!r} for another table. Leave it out.")
+        raise InputError(f"{parameter(name)} requires {table}, got {value!r} for another table. Leave it out.")
+
+
+def _check_in_memory(request: MaskRequest) -> None:
+    """Refuse to mask the table of a database beyond memory."""
+    for name in ("engine", *OF_ENGINES):
+        value = getattr(request, name)
+        if value not in (None, "memory"):
+            raise InputError(
+                f"{setting(name, value)} cannot be combined with a database, whose table is masked in memory. To mask "
+                "it beyond memory, export it to a Parquet file first."
+            )
 
 
 def check_skipped(request: MaskRequest) -> None:

@@ -21,6 +21,7 @@ from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.privacy_unit import Unit, check_unit, read_unit
 from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.columns import Name
+from shoal.tables.databases import check_no_database
 from shoal.tables.files import open_data
 from shoal.tables.table import Table, check_name, choose_columns
 
@@ -75,6 +76,7 @@ def prepare(
     **csv: str | None,
 ) -> ConfidentialTable:
     """Read and check the table and the request; by default, publish the columns that have bounds or categories."""
+    check_no_database(data, "Publishing")
     protected = read_unit(unit, contributions)
     answered = dict(categories or {})
     published = None if columns is None else as_names(columns)

@@ -46,6 +46,7 @@ from shoal.report.sentences import (
     usefulness_text,
 )
 from shoal.report.withheld_figures import IN_HOUSE, as_published, dominated_spreads, published_result
+from shoal.tables.databases import is_database
 from shoal.tables.files import check_target, sha256
 from shoal.tables.formats.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
@@ -104,7 +105,7 @@ def release_page(
     comparison: Comparison | None = None,
 ) -> Page:
     """Return the page of a masked table."""
-    source = original if isinstance(original, (str, os.PathLike)) else None
+    source = original if isinstance(original, (str, os.PathLike)) and not is_database(original) else None
     measured = original is not None and release.labels.size
     published = release.published()
     figures = _measured(release, published, original, comparison) if measured else _unmeasured(published)
@@ -329,6 +330,8 @@ def _masked_tile(release: Release) -> tuple[str, str]:
 
 
 def _details(release: Release, published: Release, source: Any, output: Any) -> Section:
+    # The page may be published: it shows neither the database nor the query.
+    release, published = (replace(r, parameters={**r.parameters, "query": None}) for r in (release, published))
     manifest = described(published)
     manifest = _rounded({**manifest, "result": published_result(manifest["result"], release, published)})
     commands = []

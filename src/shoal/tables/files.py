@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.core.errors import FileError, InputError
 from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import COMPRESSED, OWN, as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.columns import Name
+from shoal.tables.databases import is_database, read_database, without_password
 from shoal.tables.formats.arrow_files import (
     ARROW,
     PARQUET,
@@ -40,6 +42,7 @@ __all__ = [
     "CSV",
     "FORMATS",
     "PARQUET",
+    "DatabaseTable",
     "Format",
     "StandardInput",
     "TableFile",
@@ -52,9 +55,11 @@ __all__ = [
     "is_beyond_memory",
     "is_csv",
     "is_dask",
+    "is_database",
     "is_excel",
     "is_spark",
     "may_be_csv",
+    "named_source",
     "open_data",
     "read_back",
     "read_table",
@@ -120,6 +125,24 @@ class StandardInput(TableFile):
         return self._table
 
 
+class DatabaseTable(TableFile):
+    """The answer to a query, which is read once; as text it is the address of the database without its password."""
+
+    def __str__(self) -> str:
+        return without_password(self._path)
+
+    def digest(self, query: str | None) -> str:
+        """Return the SHA-256 of the types and values of the answer, in hex."""
+        frame = as_polars(self.read(query=query).native)
+        text = frame.with_columns(pl.selectors.binary().bin.encode("hex")).write_ndjson()
+        return hashlib.sha256(f"{frame.schema}\n{text}".encode()).hexdigest()
+
+
+def named_source(data: Any) -> Any:
+    """Return the address of a database as a table that is read once, anything else as it is."""
+    return DatabaseTable(data) if is_database(data) and not isinstance(data, TableFile) else data
+
+
 def is_dask(data: object) -> bool:
     """Say whether a table is a Dask DataFrame, without importing Dask."""
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
@@ -143,7 +166,7 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
                 f"{parameter('data')} must be a path for {setting('engine', 'local')} or a memory limit; got a table."
             )
         return False
-    if requested or engine == "memory":
+    if requested or engine == "memory" or is_database(data):
         return requested
     file = Path(data)
     if file.is_file():
@@ -176,13 +199,19 @@ def read_table(
     *,
     numbers: Sequence[str] = (),
     named: bool = False,
+    query: str | None = None,
     **csv: Any,
 ) -> Table:
     """Read a table; CSV options are taken from the file itself where not given.
 
-    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    A file without a header line is refused if its columns must be `named`, as those of a release are. `query` is what
+    a database answers.
     """
+    if is_database(path):
+        return open_table(read_database(os.fspath(path), query))
     source = Path(path)
+    if query is not None:
+        raise InputError(f"{parameter('query')} requires the address of a database, got {source}. Leave it out.")
     suffix = suffix_of(source)
     if is_address(path):
         raise InputError(
@@ -221,7 +250,7 @@ def read_back(path: Path, table: Table) -> Table:
 
 def may_be_csv(data: object) -> bool:
     """Say whether a table is a CSV file, or a folder or glob, whose files are looked at when they are read."""
-    if not isinstance(data, (str, os.PathLike)):
+    if not isinstance(data, (str, os.PathLike)) or is_database(data):
         return False
     return is_csv(data) or not Path(data).is_file()
 
@@ -239,6 +268,8 @@ def is_csv(path: str | os.PathLike[str]) -> bool:
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
     """Refuse a target that cannot be written, a table if no endings are given, before any work is done."""
     target = Path(path)
+    if is_database(path):
+        raise InputError(f"Output {without_password(os.fspath(path))} is a database, which is only read. Name a file.")
     folder, endings = target.parent, endings or writable_endings()
     if is_address(path):
         raise InputError(
@@ -309,17 +340,18 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
         raise FileError(f"Output {target} already exists. Remove it, or use another name.")
 
 
-def check_targets(source: Path, clustered: bool = False, /, **targets: Path | None) -> None:
+def check_targets(source: str | os.PathLike[str], clustered: bool = False, /, **targets: Path | None) -> None:
     """Refuse files that cannot be written, or that would overwrite each other, before any work is done.
 
     On a cluster the masked table and the labels are data sets, which may be at addresses.
     """
-    named = {name: path for name, path in {"input": source, **targets}.items() if path is not None}
+    files = {"input": None if is_database(source) else Path(source), **targets}
+    named = {name: path for name, path in files.items() if path is not None}
     for path in named.values():
         if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
             *before, last = (name.replace("_", " ") for name in named)
             raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Use another file.")
-    far = [as_place(path) for name, path in named.items() if name in ("input", "output") and is_address(path)]
+    far = [as_place(path) for name, path in named.items() if name in ("input", "output") and _is_far(path)]
     for name in ("manifest", "report"):
         if far and name in named:
             raise InputError(
@@ -331,6 +363,10 @@ def check_targets(source: Path, clustered: bool = False, /, **targets: Path | No
             check_data_set(path)
         elif name != "input":
             check_target(path, ENDINGS.get(name, ()))
+
+
+def _is_far(path: str | os.PathLike[str]) -> bool:
+    return is_address(path) and not is_database(path)
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
