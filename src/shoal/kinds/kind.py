@@ -25,7 +25,7 @@ from shoal.kinds.column import Cells, Column
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale, Span
 
-__all__ = ["PLAIN", "Coding", "Embedding", "Kind", "sorted_cells"]
+__all__ = ["PLAIN", "Coding", "Embedding", "Kind", "Rescalings", "rescaled", "sorted_cells"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Coding:
     numeric: ClassVar[bool] = True  # True if its numbers are values, False if they are codes
     standardised: ClassVar[bool] = True  # True if its only coordinate is the standardised number
     ordered: ClassVar[bool] = True
+    rescales: ClassVar[bool] = False  # True if its numbers are compared on another scale
 
     @property
     def release(self) -> str:
@@ -69,6 +70,10 @@ class Coding:
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
         """Return the coordinates of column j of the records X; Z contains the same records, standardised."""
         return Z[:, [j]]
+
+    def rescale(self, x: Floats) -> Floats:
+        """Return numbers on the scale on which they are compared; it increases with them."""
+        return x
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
         """Return the representative of each group in column j as a number; `means` are the aggregates of numbers."""
@@ -109,6 +114,17 @@ class Coding:
 
 
 PLAIN = Coding()
+Rescalings = tuple[tuple[int, Coding], ...]  # columns that are compared on another scale, by their place
+
+
+def rescaled(X: Floats, rescalings: Rescalings) -> Floats:
+    """Return records with the numbers of some columns on the scales on which they are compared."""
+    if not rescalings:
+        return X
+    X = X.copy()
+    for j, coding in rescalings:
+        X[:, j] = coding.rescale(X[:, j])
+    return X
 
 
 class Kind:
@@ -128,6 +144,7 @@ class Kind:
     ordered: ClassVar[bool] = True  # True if the values have an order
     scaled: ClassVar[bool] = False  # True if cells are counted on a scale common to all parts
     joins: ClassVar[bool] = False  # True if the kind names joined strata
+    compared_on: str = "linear"  # the scale on which its numbers are compared
     released_cells: ClassVar[bool] = False  # True if the representative of a group is a cell of the table
 
     @property
@@ -178,6 +195,10 @@ class Kind:
     def assigned(self, key: Any) -> Mapping[Name, Kind]:
         """Return the kind of each column from one entry of the parameter `kinds`."""
         return {key: self}
+
+    def on_scale(self, scale: str) -> Kind | None:
+        """Return the kind whose numbers are compared on a scale; None if its cells have no scale but one."""
+        return None
 
     # Reading
 
@@ -275,6 +296,11 @@ class Embedding:
         """The first coordinate of each column."""
         return np.concatenate([[0], np.cumsum([coding.width for coding in self.codings])[:-1]]).astype(np.int64)
 
+    @cached_property
+    def rescalings(self) -> Rescalings:
+        """The columns that are compared on another scale than they are measured on, with their codings."""
+        return tuple((j, coding) for j, coding in enumerate(self.codings) if coding.rescales)
+
     def apply(self, X: Floats, scale: Scaling) -> Floats:
         """Return the coordinates of records; missing cells have missing coordinates."""
         Z = scale.apply(X)
@@ -289,7 +315,7 @@ class Embedding:
         return np.column_stack([coding.continuous(X[:, j]) for j, coding in enumerate(self.codings)])
 
     def place(self, X: Floats, scale: Scaling) -> Floats:
-        """Return the coordinates for grouping records with these values."""
+        """Return the coordinates by which records are grouped; X are numbers on the scales of comparison."""
         return self.compared(self.apply(X, scale))
 
     def compared(self, Z: Floats) -> Floats:

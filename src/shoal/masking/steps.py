@@ -19,7 +19,7 @@ from shoal.core.types import Bools, Floats, Ints, Spelling
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
 from shoal.kinds.column import Column, Storage, composed_cells
-from shoal.kinds.kind import Coding, Kind
+from shoal.kinds.kind import Coding, Kind, Rescalings, rescaled
 from shoal.kinds.time_scale import Span
 from shoal.masking.cells import Cell, Joined, Moves, Own, PartStatistics
 from shoal.masking.confidential import Values, read_values
@@ -46,6 +46,7 @@ __all__ = [
     "records_of_units",
     "release_part",
     "scan_part",
+    "scan_storages",
     "unit_words",
     "units_of_part",
 ]
@@ -59,6 +60,17 @@ def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Code
     coded = table.coded(codes)
     spans = {name: coded.cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
     return {"X": np.empty((table.rows, 0))}, spans
+
+
+def scan_storages(
+    table: Table, first: int, columns: Columns, names: Sequence[Name]
+) -> tuple[Arrays, dict[Name, Storage | None]]:
+    """Look at the numbers of some columns of a part: all parts together show how many decimals a column has."""
+    coded, kinds = table.coded(columns.codes), columns.kind_of
+    storages = {
+        name: coded.cells_of(name, kinds[name], first, named=name in columns.given)[name].storage for name in names
+    }
+    return {"X": np.empty((table.rows, 0))}, storages
 
 
 def read_part(
@@ -111,7 +123,10 @@ def read_part(
         storages=tuple(column.storage for column in read),
         spellings=spellings,
         limits=limits,
-        broken=tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules),
+        broken=tuple(
+            count_broken(rule, {column.name: column for column in read}, first, rounding)
+            for rule, rounding in zip(columns.rules, columns.rounding, strict=True)
+        ),
         totals=tuple(map(whole_total, X.T)) if columns.totals else (),
         observed=tuple(
             kind.observe(X, j, columns.masked, listed)
@@ -270,9 +285,10 @@ def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
     return X
 
 
-def look(part: int, arrays: Arrays, own: Own, function: Any, arguments: Sequence[Any]) -> Any:
-    """Run a function of `shoal.blocks` on the numbers of a part."""
-    return function(own.first, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
+def look(part: int, arrays: Arrays, own: Own, rescalings: Rescalings, function: Any, arguments: Sequence[Any]) -> Any:
+    """Run a function of `shoal.blocks` on the numbers of a part, some of them on another scale."""
+    X = rescaled(numbers_of(arrays, own), rescalings)
+    return function(own.first, X, number_of_cells(arrays, own), *arguments)
 
 
 def records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
@@ -293,13 +309,13 @@ def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
 
 
 def deal_to_blocks(
-    part: int, arrays: Arrays, own: Own, blocks: Blocks, bucket: Ints, firsts: Ints
+    part: int, arrays: Arrays, own: Own, blocks: Blocks, rescalings: Rescalings, bucket: Ints, firsts: Ints
 ) -> tuple[Ints, Arrays]:
     """Send the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
     from shoal.blocks.blocking import assign
 
     X = numbers_of(arrays, own)
-    block = assign(own.first, X, number_of_cells(arrays, own), blocks)
+    block = assign(own.first, rescaled(X, rescalings), number_of_cells(arrays, own), blocks)
     target = bucket[block]
     return target, _sent(arrays, own, X, block - firsts[target])
 
