@@ -57,10 +57,12 @@ __all__ = [
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
+NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
+SIGNS = frozenset(",*?[")  # of lists and patterns of names in these
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 LAYOUT = ("skip_rows", "no_header", "sheet")  # of a file that is not a plain table, such as one of Excel
 # The parameters that name columns, or list rules: one may stand alone; a request holds lists.
-LISTS = ("columns", "distance", "by", "identifiers", "keep", "confidential", "zeros", "sums", "block_by")
+LISTS = (*NAMING, "sums")
 
 
 class _RequestType(type):
@@ -688,6 +690,12 @@ class MaskRequest(metaclass=_RequestType):
     def numbers(self) -> list[Name]:
         """The columns that are named to be masked, and the column of weights."""
         return [*(self.columns or ()), *([self.weights] if isinstance(self.weights, str) else [])]
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether the names of a table's columns complete the request: it has patterns of names, or all roles."""
+        names = [name for role in NAMING for name in getattr(self, role) or ()]
+        return self.roles is not None or any(isinstance(name, str) and not SIGNS.isdisjoint(name) for name in names)
 
     @property
     def codes(self) -> Codes:
