@@ -19,10 +19,10 @@ import typer
 from typer.core import TyperGroup
 
 from shoal.cli.mask_command import mask
-from shoal.cli.terminal import flags_of, forget_warnings, say, say_refusal, say_warning, typed
+from shoal.cli.terminal import flags_of, forget_warnings, say, say_refusal, say_warning, typed, typed_text
 from shoal.core.errors import ShoalError
 from shoal.core.memory_limits import lacks_memory
-from shoal.core.messages import without_passwords, worded
+from shoal.core.messages import without_passwords
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
 from shoal.tables.outputs import noting
 
@@ -147,7 +147,7 @@ def _in_place(placed: Sequence[Path | str]) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     text = message.args[0] if isinstance(message, Warning) and message.args else str(message)
-    say_warning(category, worded(text, partial(typed, flags=_flags())))
+    say_warning(category, typed_text(text, _flags()))
 
 
 def _flags() -> dict[str, str]:

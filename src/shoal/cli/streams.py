@@ -16,19 +16,15 @@ from shoal.core.errors import FileError, InputError
 if TYPE_CHECKING:
     from shoal.tables.files import StandardInput
 
-__all__ = ["check_streams", "is_stream", "read_stdin", "written_to_stdout"]
+__all__ = ["STREAM", "check_streams", "read_stdin", "written_to_stdout"]
 
+STREAM = "-"  # the path that means standard input or output
 CLUSTERS = ("dask", "spark")
-
-
-def is_stream(path: object) -> bool:
-    """Return whether a path means standard input or output."""
-    return path is not None and str(path) == "-"
 
 
 def check_streams(source: Path | None, values: Mapping[str, Any], **files: Path | None) -> None:
     """Refuse what standard input and output cannot be combined with; `files` are made from named files."""
-    reads, writes = is_stream(source), is_stream(values["output"])
+    reads, writes = str(source) == STREAM, str(values["output"]) == STREAM
     for name, path in files.items():
         if path is not None and (reads or writes):
             flag = f"--{name.replace('_', '-')}"

@@ -29,7 +29,6 @@ __all__ = [
     "visible",
     "without_passwords",
     "worded",
-    "worded_rows",
 ]
 
 START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # the signs of Unicode for annotations within a text
@@ -141,11 +140,6 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
 def worded(text: str, words: Callable[[Reference], str]) -> str:
     """Return a text with every reference in the words of a reader; a plain text is returned as is."""
     return text.worded(words) if isinstance(text, Message) else text
-
-
-def worded_rows(rows: Iterable[tuple[str, str]], words: Callable[[Reference], str]) -> list[tuple[str, str]]:
-    """Return the rows of a summary with every reference in the words of a reader."""
-    return [(name, worded(text, words)) for name, text in rows]
 
 
 def summary_lines(rows: Iterable[tuple[str, object]]) -> str:

@@ -26,7 +26,7 @@ from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.aggregate import Bucket, mask_bucket
-from shoal.masking.cells import STAY, Moves, PartStatistics
+from shoal.masking.cells import STAY, Moves, PartStatistics, may_be_small
 from shoal.masking.group import BucketPlan
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
@@ -256,7 +256,8 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
     parts, moves = read(STAY), STAY
     if request.small == "suppress":
         moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
-    elif request.small == "merge" and not columns.zeros:  # records that are zero in different columns stay apart
+    # Records that are zero in different columns stay apart.
+    elif request.small == "merge" and not columns.zeros and may_be_small(parts, request.k):
         moves = join_small(records, request, columns, parts) or STAY
     return (read(moves) if moves.patterns else parts), moves
 

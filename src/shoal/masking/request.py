@@ -648,19 +648,19 @@ class MaskRequest(metaclass=_RequestType):
         """Return the kinds as plain values."""
         return None if self.kinds is None else {name: kind.plain() for name, kind in self.kinds.items()}
 
-    @property
+    @cached_property
     def writes_csv(self) -> bool:
         """Whether a CSV file is written."""
         from shoal.tables.files import is_csv
 
         return self.output is not None and is_csv(self.output)
 
-    @property
+    @cached_property
     def shuffled(self) -> bool:
         """Whether the records are put in random order; 0 is a seed."""
         return self.shuffle is not None and self.shuffle is not False
 
-    @property
+    @cached_property
     def accepted_share(self) -> float:
         """The share of records that may be left out, and of cells that may be made missing."""
         return read_share("max_left_out", self.max_left_out)
@@ -670,7 +670,7 @@ class MaskRequest(metaclass=_RequestType):
         """How many steps a search for groups that keep promises takes, relative to what is usual."""
         return EFFORTS[self.effort or "good"] / EFFORTS["good"]
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether columns of whole numbers are rounded."""
         return self.integers != "float"
@@ -686,7 +686,7 @@ class MaskRequest(metaclass=_RequestType):
         masked = isinstance(self.weights, np.ma.MaskedArray)
         return np.asarray(plain_array(self.weights) if masked else self.weights, dtype=np.float64)
 
-    @property
+    @cached_property
     def numbers(self) -> list[Name]:
         """The columns that are named to be masked, and the column of weights."""
         return [*(self.columns or ()), *([self.weights] if isinstance(self.weights, str) else [])]
@@ -697,12 +697,12 @@ class MaskRequest(metaclass=_RequestType):
         names = [name for role in NAMING for name in getattr(self, role) or ()]
         return self.roles is not None or any(isinstance(name, str) and not SIGNS.isdisjoint(name) for name in names)
 
-    @property
+    @cached_property
     def codes(self) -> Codes:
         """The codes for missing, by column."""
         return self.missing_codes or {}
 
-    @property
+    @cached_property
     def csv(self) -> dict[str, Any]:
         """How a file is read that does not say so itself: CSV or Excel."""
         return file_options(vars(self))
