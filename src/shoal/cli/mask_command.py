@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.streams import STREAM, check_streams, read_stdin, written_to_stdout
-from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed_text, values_of, was_said, with_parameters
+from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed_rows, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
 from shoal.core.messages import without_passwords
 from shoal.core.parameters import LARGE, METHOD, OUTPUT
@@ -215,8 +215,7 @@ def print_release(release: Release, places: Mapping[str, str], *, verbose: bool)
 
     With verbose the seconds of each step are shown too.
     """
-    flags = flags_of(mask)
-    rows = [(name, typed_text(text, flags)) for name, text in release.rows()]
+    rows = typed_rows(release.rows(), flags_of(mask))
     rows = [(name, text) for name, text in rows if name != "note" or not was_said(text)]
     if verbose:
         rows.append(("seconds", ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())))

@@ -42,6 +42,7 @@ __all__ = [
     "say_warning",
     "speaking_to_stderr",
     "typed",
+    "typed_rows",
     "typed_text",
     "values_of",
     "was_said",
@@ -221,6 +222,11 @@ def typed_text(text: str, flags: Mapping[str, str]) -> str:
     """Return a message with every parameter as its flag; a plain text is returned as is."""
     parts = text.parts if isinstance(text, Message) else [text]
     return "".join(part if isinstance(part, str) else typed(part, flags) for part in parts)
+
+
+def typed_rows(rows: Iterable[tuple[str, str]], flags: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the rows of a summary with every parameter as its flag."""
+    return [(name, typed_text(text, flags)) for name, text in rows]
 
 
 def _typed_kinds(calls: Mapping[Any, str]) -> str:
