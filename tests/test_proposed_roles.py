@@ -173,7 +173,6 @@ def test_a_file_larger_than_the_sample_has_the_same_columns(people, tmp_path, mo
     table.write_csv(path) if end == ".csv" else table.write_parquet(path, row_group_size=500)
     expected = shoal.mask(table, 3, method="mdav", block=100)
     monkeypatch.setattr(proposed_roles, "JUDGED", 300)
-    monkeypatch.setattr("shoal.masking.pipeline.JUDGED", 300)
     asked = {"method": "mdav", "block": 100}
     for engine in ("memory", "local", "dask"):
         release = shoal.mask(path, 3, engine=engine, output=tmp_path / f"{engine}.parquet", **asked)

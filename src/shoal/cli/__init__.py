@@ -1,4 +1,4 @@
-"""The command line. One command a file; heavy libraries are imported inside commands, so that help is fast."""
+"""The command line. One file per command; heavy libraries are imported inside commands, so that help is fast."""
 
 from __future__ import annotations
 
@@ -7,32 +7,50 @@ import os
 import signal
 import sys
 import warnings
+from collections import UserDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from shoal.cli.assess_command import assess
-from shoal.cli.compare_command import compare
-from shoal.cli.demo_command import demo
-from shoal.cli.inspect_command import inspect
 from shoal.cli.mask_command import mask
-from shoal.cli.methods_command import methods
-from shoal.cli.page_command import page
-from shoal.cli.publish_command import publish
-from shoal.cli.terminal import flags_of, forget_warnings, say, say_refusal, say_warning, typed
+from shoal.cli.terminal import flags_of, forget_warnings, say, say_refusal, say_warning, typed, typed_text
 from shoal.core.errors import ShoalError
 from shoal.core.memory_limits import lacks_memory
-from shoal.core.messages import without_passwords, worded
+from shoal.core.messages import without_passwords
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
 
+COMMANDS = {name: name for name in ("inspect", "mask", "publish", "assess", "compare", "methods", "demo")}
+COMMANDS["app"] = "page"
+
+
+class _Commands(UserDict[str, Any]):
+    """The commands by name; each is imported when it is used, so that one does not wait for the modules of others."""
+
+    def __getitem__(self, name: str) -> Any:
+        function = super().__getitem__(name)
+        if isinstance(function, str):
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+            alone.command(name)(_guarded(getattr(import_module(f"shoal.cli.{function}_command"), function)))
+            self[name] = function = typer.main.get_command(alone)
+        return function
+
+
+class _Group(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes | {"commands": _Commands(COMMANDS)})
+
+
 app = typer.Typer(
+    cls=_Group,
     name="shoal",
     help="Microaggregation: hide every record in a group of at least k similar ones.",
     no_args_is_help=True,
@@ -73,11 +91,6 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         raise typer.Exit(code)  # outside, so that what the error holds is free by now
 
     return run
-
-
-for _command in (inspect, mask, publish, assess, compare, methods, demo):
-    app.command()(_guarded(_command))
-app.command("app")(_guarded(page))
 
 
 @app.callback(invoke_without_command=True)
@@ -134,7 +147,7 @@ def _in_place(placed: Sequence[Path | str]) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     text = message.args[0] if isinstance(message, Warning) and message.args else str(message)
-    say_warning(category, worded(text, partial(typed, flags=_flags())))
+    say_warning(category, typed_text(text, _flags()))
 
 
 def _flags() -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +11,9 @@ import typer
 
 from shoal.cli.mask_command import mask
 from shoal.cli.streams import read_source
-from shoal.cli.terminal import flags_of, option, say, say_pair, typed, values_of, with_parameters
+from shoal.cli.terminal import flags_of, option, say, say_pair, typed_text, values_of, with_parameters
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
-from shoal.core.messages import worded
 from shoal.core.parameters import OUTPUT
 
 __all__ = ["compare", "read_promises", "read_sizes"]
@@ -47,7 +45,7 @@ def compare(
     values["methods"] = values["methods"] or "all"
     comparison = compare_request(source, CompareRequest(**values | {"k": read_sizes(k), "progress": True}))
     flags = flags_of(mask) | flags_of(compare)
-    reasons = {name: worded(why, partial(typed, flags=flags)) for name, why in comparison.left_out.items()}
+    reasons = {name: typed_text(why, flags) for name, why in comparison.left_out.items()}
     say(str(replace(comparison, left_out=reasons)))
     if output is not None:
         write_file(comparison.table, output)

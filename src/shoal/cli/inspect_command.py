@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.streams import is_stream, read_source, read_stdin
+from shoal.cli.streams import STREAM, read_source, read_stdin
 from shoal.cli.terminal import option, say, say_pair
 
 __all__ = ["inspect"]
@@ -44,7 +44,7 @@ def inspect(
     from shoal.inspection.inspect import inspect as inspect_table
     from shoal.tables.files import check_target
 
-    data = read_stdin() if is_stream(source) else source
+    data = read_stdin() if str(source) == STREAM else source
     inspection = inspect_table(
         data,
         k,

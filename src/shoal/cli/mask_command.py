@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.streams import check_streams, is_stream, read_source, read_stdin, written_to_stdout
-from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed, values_of, was_said, with_parameters
+from shoal.cli.streams import STREAM, check_streams, read_source, read_stdin, written_to_stdout
+from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed_rows, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
-from shoal.core.messages import without_passwords, worded_rows
+from shoal.core.messages import without_passwords
 from shoal.core.parameters import LARGE, METHOD, OUTPUT
 from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place
@@ -96,7 +95,8 @@ def mask(
     With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified; SIGTERM releases nothing.
     """
     recorded = None
-    check_streams(source, values, manifest=manifest, report=report, from_manifest=from_manifest)
+    if STREAM in (str(source), str(values["output"])):
+        check_streams(source, values, manifest=manifest, report=report, from_manifest=from_manifest)
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
         places = ("engine", "scheduler", "master", "output", "labels", "query")
@@ -108,7 +108,7 @@ def mask(
         if no_block:
             values["block"] = 0
         options = _options(option or [], time_limit, bound=bound)
-        if is_stream(values["output"]):
+        if str(values["output"]) == STREAM:
             with written_to_stdout() as values["output"]:
                 release = _run(source, MaskRequest(**values, options=options, progress=True), None, None, None)
                 print_release(release, _shown(labels=values["labels"]), verbose=verbose)
@@ -153,7 +153,7 @@ def _run(
         output = labels = None  # Spark says where it can write
     check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
-        original: Any = read_stdin() if is_stream(source) else source if spark else _read_once(source)
+        original: Any = read_stdin() if str(source) == STREAM else source if spark else _read_once(source)
         release = mask_request(original, request)
         if recorded is not None:
             recorded.check(output)
@@ -230,7 +230,7 @@ def print_release(release: Release, places: Mapping[str, str], *, verbose: bool)
 
     With verbose the seconds of each step are shown too.
     """
-    rows = worded_rows(release.rows(), partial(typed, flags=flags_of(mask)))
+    rows = typed_rows(release.rows(), flags_of(mask))
     rows = [(name, text) for name, text in rows if name != "note" or not was_said(text)]
     if verbose:
         rows.append(("seconds", ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())))

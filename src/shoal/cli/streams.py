@@ -16,14 +16,10 @@ from shoal.core.errors import FileError, InputError
 if TYPE_CHECKING:
     from shoal.tables.files import StandardInput, TableFile
 
-__all__ = ["check_streams", "is_stream", "read_source", "read_stdin", "written_to_stdout"]
+__all__ = ["STREAM", "check_streams", "read_source", "read_stdin", "written_to_stdout"]
 
+STREAM = "-"  # the path that means standard input or output
 CLUSTERS = ("dask", "spark")
-
-
-def is_stream(path: object) -> bool:
-    """Return whether a path means standard input or output."""
-    return path is not None and str(path) == "-"
 
 
 def read_source(text: str) -> Path | TableFile:
@@ -38,7 +34,7 @@ def read_source(text: str) -> Path | TableFile:
 
 def check_streams(source: Path | TableFile | None, values: Mapping[str, Any], **files: Path | None) -> None:
     """Refuse what standard input and output cannot be combined with; `files` are made from named files."""
-    reads, writes = is_stream(source), is_stream(values["output"])
+    reads, writes = str(source) == STREAM, str(values["output"]) == STREAM
     for name, path in files.items():
         if path is not None and (reads or writes):
             flag = f"--{name.replace('_', '-')}"

@@ -21,7 +21,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from shoal.core.errors import InputError
-from shoal.core.messages import Reference, summary_lines, visible
+from shoal.core.messages import Message, Reference, summary_lines, visible
 from shoal.core.parameters import COLUMNS, PANELS, help_of, parameters_of
 from shoal.kinds.kind_registry import KINDS, from_options
 from shoal.masking.request import MaskRequest
@@ -46,6 +46,8 @@ __all__ = [
     "say_warning",
     "speaking_to_stderr",
     "typed",
+    "typed_rows",
+    "typed_text",
     "values_of",
     "was_said",
     "with_parameters",
@@ -150,7 +152,8 @@ def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[An
     values: dict[str, Any] = {}
     for item in parameters_of(request):
         if item.name == "kinds":
-            values["kinds"] = from_options({word: options[word] for word in kind_options()})
+            named = {word: options[word] for word in KINDS if options.get(word)}
+            values["kinds"] = from_options(named) if named else None
         elif item.name in options:
             value = options[item.name]
             value = None if value == [] else value
@@ -245,6 +248,17 @@ def typed(reference: Reference, flags: Mapping[str, str]) -> str:
         return flag if value else flag.replace("--", "--no-", 1)
     values = value if isinstance(value, list) else [value]
     return " ".join(f"{flag} {shlex.quote(str(part))}" for part in values)
+
+
+def typed_text(text: str, flags: Mapping[str, str]) -> str:
+    """Return a message with every parameter as its flag; a plain text is returned as is."""
+    parts = text.parts if isinstance(text, Message) else [text]
+    return "".join(part if isinstance(part, str) else typed(part, flags) for part in parts)
+
+
+def typed_rows(rows: Iterable[tuple[str, str]], flags: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the rows of a summary with every parameter as its flag."""
+    return [(name, typed_text(text, flags)) for name, text in rows]
 
 
 def _typed_kinds(calls: Mapping[Any, str]) -> str:

@@ -24,9 +24,8 @@ from shoal.core.types import Floats, State
 from shoal.masking.column_patterns import expand_patterns
 from shoal.masking.group import cells_of
 from shoal.masking.memory import MemoryRecords
-from shoal.masking.pipeline import prepare
+from shoal.masking.pipeline import decide_roles, prepare
 from shoal.masking.plan import Plan, choose_rule
-from shoal.masking.proposed_roles import decide_roles, needs_roles
 from shoal.masking.request import LAYOUT, WITHIN, MaskRequest
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
@@ -68,14 +67,15 @@ def compare(data: Any, k: Sequence[int] | int = (3, 5, 10), **parameters: Any) -
 def compare_request(data: Any, request: CompareRequest) -> Comparison:
     """Run a comparison according to a request."""
     data = named_source(data)
-    sizes, masking, time_limit = request.sizes, expand_patterns(request.masking(), data), request.time_limit
+    sizes, masking, time_limit = request.sizes, request.masking(), request.time_limit
+    if masking.takes_names:
+        masking = expand_patterns(masking, data)
     promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
     read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
     table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:
         check_k(size, table.rows)
-    if needs_roles(data, masking):
-        masking = decide_roles(table, masking).request
+    masking, _ = decide_roles(data, masking, table)
     records = MemoryRecords(table.coded(masking.codes))
     plan = prepare(records, masking)
     entries = _methods(request.methods, promises, plan)

@@ -28,7 +28,6 @@ __all__ = [
     "visible",
     "without_passwords",
     "worded",
-    "worded_rows",
 ]
 
 START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # Unicode's interlinear annotation characters
@@ -140,11 +139,6 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
 def worded(text: str, words: Callable[[Reference], str]) -> str:
     """Return a text with every reference in the reader's words; plain text is returned unchanged."""
     return text.worded(words) if isinstance(text, Message) else text
-
-
-def worded_rows(rows: Iterable[tuple[str, str]], words: Callable[[Reference], str]) -> list[tuple[str, str]]:
-    """Return the rows of a summary with every reference in the reader's words."""
-    return [(name, worded(text, words)) for name, text in rows]
 
 
 def summary_lines(rows: Iterable[tuple[str, object]]) -> str:

@@ -38,6 +38,7 @@ __all__ = [
     "check_cells",
     "count_cells",
     "holders_of",
+    "may_be_small",
     "number_cells",
     "sizes_of",
     "spell_strata",
@@ -168,6 +169,13 @@ def sizes_of(parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int)
     for part, numbers in zip(parts, roots, strict=True):
         np.add.at(sizes, numbers, part.counts)
     return sizes
+
+
+def may_be_small(parts: Sequence[PartStatistics], k: int) -> bool:
+    """Return whether a stratum, or a pattern of missing values in it, may have fewer than k records or units."""
+    return any(
+        size < k for part in parts for size in (part.counts.tolist() if part.units is None else map(len, part.units))
+    )
 
 
 def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:

@@ -9,15 +9,12 @@ from typing import Any
 
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter
-from shoal.masking.request import MaskRequest
+from shoal.masking.request import NAMING, SIGNS, MaskRequest
 from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Name
 from shoal.tables.head import column_names
 
 __all__ = ["expand_patterns", "matching"]
-
-NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
-SIGNS = ",*?["
 
 
 def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
@@ -28,10 +25,8 @@ def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
     if request.roles is not None:
         check_columns(read_roles(request.roles), column_names(data, **request.csv))
         return request
-    entries: dict[str, Any] = {role: names for role in NAMING if (names := getattr(request, role)) is not None}
-    if not any(map(_is_pattern, (name for names in entries.values() for name in names))):
-        return request
     names = column_names(data, **request.csv)
+    entries = {role: entries for role in NAMING if (entries := getattr(request, role)) is not None}
     expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}
     return replace(request, **expanded)
 
@@ -46,10 +41,10 @@ def matching(role: str, entries: Sequence[Name], names: Sequence[Name]) -> list[
     """
     columns: list[Name] = []
     for entry in entries:
-        if entry in names or not _is_pattern(entry):
+        if entry in names or not isinstance(entry, str) or SIGNS.isdisjoint(entry):
             columns.append(entry)
             continue
-        for part in map(str.strip, str(entry).split(",")):
+        for part in map(str.strip, entry.split(",")):
             hits = [part] if part in names else [n for n in names if isinstance(n, str) and fnmatchcase(n, part)]
             if not hits:
                 raise InputError(
@@ -58,7 +53,3 @@ def matching(role: str, entries: Sequence[Name], names: Sequence[Name]) -> list[
                 )
             columns += hits
     return list(dict.fromkeys(columns))
-
-
-def _is_pattern(name: Name) -> bool:
-    return isinstance(name, str) and any(sign in name for sign in SIGNS)

@@ -37,6 +37,7 @@ class MemoryRecords:
         self._arrays: Arrays = {}
         self._answers: Arrays = {}
         self.parameters: Mapping[str, Any] = {}
+        self.names: Sequence[Name] = table.names
         self.dialect = table.dialect
         self.parallel = self.threads = os.cpu_count() or 1
 
@@ -45,11 +46,6 @@ class MemoryRecords:
         records = copy(self)
         records.state = state
         return records
-
-    @property
-    def names(self) -> Sequence[Name]:
-        """The names of all columns."""
-        return self._table.names
 
     @cached_property
     def schema(self) -> Schema:

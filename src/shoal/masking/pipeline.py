@@ -27,12 +27,10 @@ from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.kinds.kind import Rescalings
 from shoal.masking.aggregate import Bucket, mask_bucket
-from shoal.masking.cells import STAY, Moves, PartStatistics
-from shoal.masking.column_patterns import expand_patterns
+from shoal.masking.cells import STAY, Moves, PartStatistics, may_be_small
 from shoal.masking.group import BucketPlan
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, check_engine, choose_rule, find_rounding, find_scales, make_plan
-from shoal.masking.proposed_roles import JUDGED, PROPOSED, Decision, decide_roles, needs_roles
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data, check_lines
@@ -50,7 +48,6 @@ from shoal.masking.steps import (
 from shoal.masking.summary import summarise
 from shoal.masking.verification import recount
 from shoal.masking.warm_up import warm_up
-from shoal.roles.column_roles import ColumnRole
 from shoal.tables.columns import Name
 from shoal.tables.files import (
     check_data_set,
@@ -65,7 +62,6 @@ from shoal.tables.files import (
     stored_bytes,
 )
 from shoal.tables.formulas import escape_header
-from shoal.tables.head import head_table
 from shoal.tables.outputs import moved_together, written_path
 
 if TYPE_CHECKING:
@@ -73,8 +69,10 @@ if TYPE_CHECKING:
     from shoal.blocks.rule import Blocking
     from shoal.core.measures import Scaling
     from shoal.engines.process_pool import Template
+    from shoal.roles.column_roles import ColumnRole
+    from shoal.tables.table import Table
 
-__all__ = ["Groups", "group", "mask_data", "mask_records", "prepare", "release"]
+__all__ = ["Groups", "decide_roles", "group", "mask_data", "mask_records", "prepare", "release"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,13 +90,16 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     data = named_source(data)
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
-    request = expand_patterns(request, data)
+    if request.takes_names:
+        from shoal.masking.column_patterns import expand_patterns
+
+        request = expand_patterns(request, data)
     if dask or spark or request.engine not in (None, "memory"):
         check_lines(request)
     if spark or request.engine == "spark":
         from shoal.engines.spark import open_spark
 
-        request, proposed = _decide_beyond_memory(data, request)
+        request, proposed = decide_roles(data, request)
         with moved_together(), open_spark(data, request.output, request.labels, request.master) as records:
             return mask_records(records, request, proposed)
     clustered = dask or request.engine == "dask"
@@ -111,7 +112,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
         if clustered:
             from shoal.engines.dask import open_dask
 
-            request, proposed = _decide_beyond_memory(data, request)
+            request, proposed = decide_roles(data, request)
             columns = request.columns or []
             with open_dask(
                 data, request.output, request.scheduler, numbers=columns, codes=request.codes, csv=request.csv
@@ -126,15 +127,22 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
             )
         read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
         table = watch(lambda _: read(), None, title="read", show=request.progress)
-        request, proposed = decide_roles(table, request) if needs_roles(data, request) else Decision(request)
+        request, proposed = decide_roles(data, request, table)
         return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request, proposed)
 
 
-def _decide_beyond_memory(data: Any, request: MaskRequest) -> Decision:
-    """Decide the roles of columns by the first records of a table that is not held in memory."""
-    if not needs_roles(data, request):
-        return Decision(request)
-    return decide_roles(head_table(data, JUDGED, **request.csv), request)
+def decide_roles(
+    data: Any, request: MaskRequest, table: Table | None = None
+) -> tuple[MaskRequest, Mapping[Name, ColumnRole] | None]:
+    """Return the request with a role for every column, and the roles if the user named no columns to be masked.
+
+    An array is all numbers: it needs no roles. Without `table`, the first records of the data decide.
+    """
+    if request.columns is not None or isinstance(data, np.ndarray):
+        return request, None
+    from shoal.masking.proposed_roles import propose_roles
+
+    return propose_roles(data, request, table)
 
 
 def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
@@ -142,7 +150,7 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
 
     check_lines(request)
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
-    decided, proposed = _decide_beyond_memory(data, request)
+    decided, proposed = decide_roles(data, request)
 
     def run(state: State) -> Release:
         numbers = decided.columns or []
@@ -160,6 +168,8 @@ def mask_records(records: Records, request: MaskRequest, proposed: Mapping[Name,
     released = release(group(prepare(records, request)))
     if not proposed:
         return released
+    from shoal.masking.proposed_roles import PROPOSED
+
     reasons = {name: proposed[name].reason if name in proposed else why for name, why in released.dropped.items()}
     return replace(released, dropped=reasons, notes=(Message(PROPOSED), *released.notes))
 
@@ -250,7 +260,8 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
     parts, moves = read(STAY), STAY
     if request.small == "suppress":
         moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
-    elif request.small == "merge" and not columns.zeros:  # records that are zero in different columns stay apart
+    # Records that are zero in different columns stay apart.
+    elif request.small == "merge" and not columns.zeros and may_be_small(parts, request.k):
         moves = join_small(records, request, columns, parts) or STAY
     return (read(moves) if moves.patterns else parts), moves
 

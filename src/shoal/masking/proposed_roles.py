@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from shoal.core.checks import check_k
 from shoal.core.errors import InputError
-from shoal.core.messages import clauses, parameter, setting
+from shoal.core.messages import clauses, parameter
 from shoal.masking.request import MaskRequest
 from shoal.masking.sums import read_rule
 from shoal.roles.column_proposal import ProposedColumn
 from shoal.roles.column_roles import PARAMETERS, ColumnRole, as_parameters, proposed_roles
 from shoal.roles.proposal import propose
 from shoal.tables.columns import Name
+from shoal.tables.head import head_table
 from shoal.tables.identifiers import DIFFERENT, FEW
 from shoal.tables.number_text import check_no_numbers
 from shoal.tables.table import Table, check_name
 
-__all__ = ["JUDGED", "PROPOSED", "Decision", "decide_roles", "needs_roles"]
+__all__ = ["PROPOSED", "propose_roles"]
 
 JUDGED = 100_000  # records of a large table by which roles are judged
 SINGLE = ("unit", "weight")
@@ -30,25 +29,14 @@ SINGLE = ("unit", "weight")
 PROPOSED = "no columns were named to be masked: every column has a proposed role, which shoal inspect explains"
 
 
-class Decision(NamedTuple):
-    """A request with roles, and the roles of all columns where they were proposed."""
+def propose_roles(
+    data: Any, request: MaskRequest, table: Table | None = None
+) -> tuple[MaskRequest, dict[Name, ColumnRole]]:
+    """Return the request with a role for every column, and the roles: those of the user, proposed ones for the others.
 
-    request: MaskRequest
-    roles: Mapping[Name, ColumnRole] | None = None
-
-
-def needs_roles(data: Any, request: MaskRequest) -> bool:
-    """Return whether roles must be proposed: no columns were named, and the table is no array, which is all numbers."""
-    if request.columns is None and request.rest != "drop":
-        raise InputError(
-            f"{setting('rest', request.rest)} requires {parameter('columns')}: without it, every column has a proposed "
-            f"role. Name the columns to mask, or name those to release unchanged in {parameter('keep')}."
-        )
-    return request.columns is None and not isinstance(data, np.ndarray)
-
-
-def decide_roles(table: Table, request: MaskRequest) -> Decision:
-    """Return the request with a role for every column: what the user decided, and what is proposed for the others."""
+    The first records decide if there is no `table`: it is not held in memory then.
+    """
+    table = head_table(data, JUDGED, **request.csv) if table is None else table
     if table.rows < JUDGED:  # these are all records
         check_k(request.k, table.rows)
     table = table.coded(request.codes)
@@ -70,7 +58,7 @@ def decide_roles(table: Table, request: MaskRequest) -> Decision:
         parameters[name] = {**(parameters[name] or {}), **(getattr(request, name) or {})} or None
     if request.weight_vector is not None:
         parameters["weights"] = request.weights
-    return Decision(replace(request, **parameters), roles)
+    return replace(request, **parameters), roles
 
 
 def _check_no_slip(table: Table, column: ProposedColumn, *, masked: bool) -> None:

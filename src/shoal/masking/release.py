@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -198,7 +199,7 @@ class Release:
         """Whether whole records are k-anonymous, not only the values of each column."""
         return self.labels.ndim < 2 or len(self.columns) == 1
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         """The verdict: ``"stop"``, ``"look"`` or ``"fine"`` (`level`), and the reasons; read it first."""
         return judge(self)

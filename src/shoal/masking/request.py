@@ -58,11 +58,13 @@ __all__ = [
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
+NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
+SIGNS = frozenset(",*?[")  # of lists and patterns of names in these
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 LAYOUT = ("skip_rows", "no_header")  # of a file that is not a plain table
 WITHIN = ("sheet", "query")  # which table of an Excel file or a database
 # The parameters that name columns, or list rules: one may stand alone; a request holds lists.
-LISTS = ("columns", "distance", "by", "identifiers", "keep", "confidential", "zeros", "sums", "block_by")
+LISTS = (*NAMING, "sums")
 
 
 class _RequestType(type):
@@ -685,19 +687,19 @@ class MaskRequest(metaclass=_RequestType):
         """Return the kinds as plain values."""
         return None if self.kinds is None else {name: kind.plain() for name, kind in self.kinds.items()}
 
-    @property
+    @cached_property
     def writes_csv(self) -> bool:
         """Whether a CSV file is written."""
         from shoal.tables.files import is_csv
 
         return self.output is not None and is_csv(self.output)
 
-    @property
+    @cached_property
     def shuffled(self) -> bool:
         """Whether the records are put in random order; 0 is a seed."""
         return self.shuffle is not None and self.shuffle is not False
 
-    @property
+    @cached_property
     def accepted_share(self) -> float:
         """The share of records that may be left out, and of cells that may be made missing."""
         return read_share("max_left_out", self.max_left_out)
@@ -713,7 +715,7 @@ class MaskRequest(metaclass=_RequestType):
         scales = self.scale.values() if isinstance(self.scale, Mapping) else (self.scale or "linear",)
         return any(scale != "linear" for scale in scales)
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether columns of whole numbers are rounded."""
         return self.integers != "float"
@@ -729,17 +731,23 @@ class MaskRequest(metaclass=_RequestType):
         masked = isinstance(self.weights, np.ma.MaskedArray)
         return np.asarray(plain_array(self.weights) if masked else self.weights, dtype=np.float64)
 
-    @property
+    @cached_property
     def numbers(self) -> list[Name]:
         """The columns that are named to be masked, and the column of weights."""
         return [*(self.columns or ()), *([self.weights] if isinstance(self.weights, str) else [])]
 
     @property
+    def takes_names(self) -> bool:
+        """Whether the names of a table's columns complete the request: it has patterns of names, or all roles."""
+        names = [name for role in NAMING for name in getattr(self, role) or ()]
+        return self.roles is not None or any(isinstance(name, str) and not SIGNS.isdisjoint(name) for name in names)
+
+    @cached_property
     def codes(self) -> Codes:
         """The codes for missing, by column."""
         return self.missing_codes or {}
 
-    @property
+    @cached_property
     def csv(self) -> dict[str, Any]:
         """How a table is read that does not say so itself: CSV, Excel or a database."""
         return file_options(vars(self))

@@ -59,6 +59,11 @@ def _check_values(request: MaskRequest) -> None:
                 f"{parameter(name)} requires {setting('aggregate', 'mean')}, got "
                 f"{setting('aggregate', request.aggregate)}."
             )
+    if request.columns is None and request.rest != "drop":
+        raise InputError(
+            f"{setting('rest', request.rest)} requires {parameter('columns')}: without it, every column has a proposed "
+            f"role. Name the columns to mask, or name those to release unchanged in {parameter('keep')}."
+        )
     if request.integers == "totals" and (request.aggregate != "mean" or request.weights is not None):
         other = setting("aggregate", request.aggregate) if request.aggregate != "mean" else parameter("weights")
         raise InputError(

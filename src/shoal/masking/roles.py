@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from shoal.core.errors import InputError
@@ -26,7 +27,7 @@ __all__ = ["Columns", "check_identifiers", "choose_masked", "identifiers_of", "s
 NUMBER = Number()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Columns:
     """The columns that are looked at."""
 
@@ -48,12 +49,12 @@ class Columns:
     block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
     typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
 
-    @property
+    @cached_property
     def kind_of(self) -> dict[Name, Kind]:
         """The kind of each masked column."""
         return dict(zip(self.masked, self.kinds, strict=True))
 
-    @property
+    @cached_property
     def outsider(self) -> tuple[Name, ...]:
         """The released columns that an outsider can know: neither sensitive nor the weight nor the unit column."""
         unknown = {self.weights, self.unit, *(column.name for column in self.confidential)} - {*self.masked, *self.by}

@@ -87,14 +87,14 @@ def summarise(
     kept, vector = records.kept()[order], request.weight_vector
     changed = {*plan.columns.masked, *plan.columns.by, *([request.unit] if request.shuffled else [])}
     left = tuple(name for name in plan.columns.released if name not in changed)
+    lost = losses(buckets, plan.omissions)
     notes = (
-        *_notes(request, plan, losses(buckets, plan.omissions).percent, buckets),
+        *_notes(request, plan, lost.percent, buckets),
         *_total_notes(plan, recounted.totals),
         *_formula_notes(request, recounted.formulas, plan.columns.released),
         *written.notes,
         *_stored_index_notes(request, plan.columns, records.names),
     )
-    lost = losses(buckets, plan.omissions)
     errors, totals, largest, percent = lost.errors, lost.totals, lost.largest, lost.percent
     counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
     for bucket in buckets:

@@ -190,7 +190,7 @@ def count_part(
     )
     left = [name for name in table.names if name not in {*masked, *by}]
     keys = table.keys(left).get_columns() if left else []  # without polars, whose memory every worker would hold
-    looks, spans = identifying_columns(dict(zip(left, keys, strict=True)))
+    looks, spans = identifying_columns(dict(zip(left, keys, strict=True))) if left else ({}, {})
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
     numbers = {name: table[name].numbers() for name in promised}

@@ -13,25 +13,22 @@ LEVEL = 6  # of gzip's own command
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file, decompressed if its name says that they are compressed."""
-    raw, ending = path.read_bytes(), path.suffix.lower()
+    """Return the bytes that a compressed file holds."""
+    raw = path.read_bytes()
     with naming_file(path):
-        if ending == ".gz":
+        if path.suffix.lower() == ".gz":
             return gzip.decompress(raw)
-        if ending == ".zst":
-            import pyarrow as pa
+        import pyarrow as pa
 
-            return bytes(pa.input_stream(pa.py_buffer(raw), compression="zstd").read())
-    return raw
+        return bytes(pa.input_stream(pa.py_buffer(raw), compression="zstd").read())
 
 
 def write_bytes(path: Path, raw: bytes) -> None:
-    """Write bytes to a file, compressed if its name says so; the same bytes make the same file."""
-    ending = path.suffix.lower()
-    if ending == ".gz":
-        raw = gzip.compress(raw, LEVEL, mtime=0)
-    elif ending == ".zst":
+    """Write bytes to a compressed file; the same bytes make the same file."""
+    if path.suffix.lower() == ".gz":
+        packed = gzip.compress(raw, LEVEL, mtime=0)
+    else:
         import pyarrow as pa
 
-        raw = pa.compress(raw, codec="zstd", asbytes=True)  # with its length, so that damage is noticed
-    path.write_bytes(raw)
+        packed = pa.compress(raw, codec="zstd", asbytes=True)  # with its length, so that damage is noticed
+    path.write_bytes(packed)

@@ -20,6 +20,7 @@ from shoal.core.messages import parameter, setting
 from shoal.core.types import Ints
 from shoal.kinds.column import MOST, Cells
 from shoal.kinds.date import PATTERNS
+from shoal.tables.addresses import COMPRESSED
 from shoal.tables.columns import (
     Name,
     NewColumn,
@@ -70,7 +71,8 @@ def read_csv(path: Path, *, numbers: Sequence[str] = (), **csv: Any) -> Table:
 
     Columns of `numbers` are read as numbers even if they look like codes (007).
     """
-    return parse_csv(path, read_bytes(path), numbers, whole=True, **csv)
+    raw = read_bytes(path) if path.suffix.lower() in COMPRESSED else path.read_bytes()
+    return parse_csv(path, raw, numbers, whole=True, **csv)
 
 
 def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
@@ -220,12 +222,16 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
     """Write a frame, every cell as polars prints it, in the given dialect."""
     content = csv_text(text, dialect)
     try:
-        write_bytes(path, content.encode(dialect.encoding))
+        raw = content.encode(dialect.encoding)
     except UnicodeEncodeError as error:
         raise FileError(
             f"Encoding {dialect.encoding!r} cannot write {content[error.start : error.end]!r}. Use "
             f"{setting('encoding', 'utf-8')}."
         ) from None
+    if path.suffix.lower() in COMPRESSED:
+        write_bytes(path, raw)
+    else:
+        path.write_bytes(raw)
 
 
 def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tuple[str, str]:
