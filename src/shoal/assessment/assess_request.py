@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ class AssessRequest:
         "columns",
         help=f"The masked columns; by default the numeric ones that differ, and those in {parameter('kinds')}.",
     )
+    roles: str | os.PathLike[str] | Mapping[Name, Any] | None = shared(MaskRequest, "roles")
     kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
     missing_codes: Mapping[Name, Any] | None = shared(
         MaskRequest, "missing_codes", help="Numbers or texts that mean missing in masked columns."
@@ -130,6 +132,10 @@ class AssessRequest:
 
     def __post_init__(self) -> None:
         check_measures(as_names(self.measures))
+        if self.roles is not None:
+            from shoal.roles.requested_roles import apply_roles
+
+            apply_roles(self)
 
     @property
     def names(self) -> list[Name]:
@@ -142,3 +148,9 @@ class AssessRequest:
         from shoal.tables.columns import read_codes
 
         return read_codes(self.missing_codes)
+
+    @property
+    def csv(self) -> dict[str, Any]:
+        """How the original is read, if it is a CSV or Excel file."""
+        layout = {"skip_rows": self.skip_rows, "no_header": self.no_header, "thousands": self.thousands}
+        return layout if self.sheet is None else {**layout, "sheet": self.sheet}

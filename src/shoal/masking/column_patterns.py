@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
+from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter
-from shoal.masking.request import MaskRequest
 from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Name
 from shoal.tables.head import column_names
 
 __all__ = ["expand_patterns", "matching"]
 
-NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
+NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by", "keys")
 SIGNS = ",*?["
 
+Request = TypeVar("Request", bound=Any)  # of a masking or an assessment
 
-def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
+
+def expand_patterns(request: Request, data: Any) -> Request:
     """Return the request with the columns of the table that its lists and patterns of names match.
 
     Roles of columns that the table does not have are refused, and columns without a role.
     """
     if request.roles is not None:
         check_columns(read_roles(request.roles), column_names(data, **request.csv))
-        return request
-    entries: dict[str, Any] = {role: names for role in NAMING if (names := getattr(request, role)) is not None}
+    values = {role: getattr(request, role, None) for role in NAMING}
+    entries = {role: as_names(names) for role, names in values.items() if names is not None}
     if not any(map(_is_pattern, (name for names in entries.values() for name in names))):
         return request
     names = column_names(data, **request.csv)
