@@ -501,3 +501,54 @@ def test_patterns_name_columns_of_an_assessment_and_next_to_roles(people):
     by_pattern = shoal.assess(table, masked, columns="n_*", by="reg*", missing_codes=codes)
     named = shoal.assess(table, masked, columns=["n_age", "n_income"], by="region", missing_codes=codes)
     assert str(by_pattern) == str(named)
+
+
+# --- as an object ----------------------------------------------------------------------------------------------------
+
+
+def test_the_hierarchy_of_a_stratum_names_joined_strata_and_nothing_else(people, tmp_path):
+    """As it does if it is named in the parameter kinds; without joined strata it has no use."""
+    table = people.with_columns(region=pl.when(pl.int_range(len(people)) < 2).then(pl.lit("west")).otherwise("region"))
+    ways = {"north": ["coast", "all"], "south": ["inland", "all"], "west": ["coast", "all"]}
+    (tmp_path / "ways.csv").write_text("".join(f"{name},{','.join(above)}\n" for name, above in ways.items()))
+    roles = {**ROLES, "region": {"role": "stratum", "hierarchy": "ways.csv"}}
+    path = as_file(tmp_path / "roles.toml", roles)
+    kinds = {**NAMED["kinds"], "region": shoal.Hierarchy(ways)}
+    joined = shoal.mask(table, 3, roles=path, seed=0).data
+    assert joined.equals(shoal.mask(table, 3, **{**NAMED, "kinds": kinds}, seed=0).data)
+    assert "all" in joined["region"]  # the ancestor of those that were joined
+    kept = shoal.mask(table, 3, roles=path, small="suppress", seed=0).data
+    assert kept.equals(shoal.mask(table, 3, **NAMED, small="suppress", seed=0).data)
+    assessed = shoal.assess(table, joined, roles=path)
+    assert str(assessed) == str(shoal.assess(table, joined, **{**ASSESSED, "kinds": kinds}))
+
+
+def test_roles_as_an_object_mask_as_their_file_does(people, tmp_path):
+    roles = shoal.Roles.read(ROLES, people.columns)
+    expected = shoal.mask(people, 3, **NAMED, seed=0).data
+    assert shoal.mask(people, 3, roles=roles, seed=0).data.equals(expected)
+    assert shoal.mask(people, 3, **roles.parameters(), seed=0).data.equals(expected)
+    assert shoal.Roles.read(roles.save(tmp_path / "roles.toml")) == roles
+    with pytest.raises(InputError, match="'roles' has no entry for column 'other' of the table"):
+        shoal.Roles.read(ROLES, [*people.columns, "other"])
+
+
+def test_roles_follow_from_the_parameters_of_a_masking(people):
+    proposed = shoal.inspect(people, 3).column_roles
+    roles = shoal.Roles.of({**NAMED, "kinds": {"school": ["none", "primary", "secondary"]}}, proposed)
+    assert {name: role.role for name, role in roles.items()} == {
+        name: role if isinstance(role, str) else role["role"] for name, role in ROLES.items()
+    }
+    assert (roles["school"].kind, roles["income"].missing_codes) == (["none", "primary", "secondary"], (-9,))
+    assert roles["age"].reason == proposed["age"].reason
+    assert roles["note"].reason == "as chosen"
+    with pytest.raises(InputError, match="leaves the unit column out, but 'keep' names 'age'"):
+        shoal.Roles.of({"columns": ["income"], "unit": "age", "keep": ["age"]}, proposed)
+
+
+def test_a_command_names_the_roles_file_in_place_of_columns():
+    request = MaskRequest(k=3, **NAMED, missing="drop")
+    assert request.command("in.csv", "out.csv", "my roles.toml") == (
+        "shoal mask in.csv -k 3 --roles 'my roles.toml' --missing drop -o out.csv"
+    )
+    assert "--by region" in request.command("in.csv", "out.csv")

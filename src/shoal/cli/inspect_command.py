@@ -39,7 +39,6 @@ def inspect(
     Example: shoal inspect firms.csv -k 5
     """
     from shoal.inspection.inspect import inspect as inspect_table
-    from shoal.tables.files import check_target
 
     data = read_stdin() if is_stream(source) else source
     inspection = inspect_table(
@@ -55,7 +54,6 @@ def inspect(
         sheet=sheet,
     )
     if roles is not None:
-        check_target(roles, endings=(".toml",))
         inspection.save(roles, source.name)
     say(str(inspection))
     if roles is not None:

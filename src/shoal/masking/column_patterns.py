@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter
-from shoal.roles.roles_file import check_columns, read_roles
+from shoal.roles.roles_file import check_columns
 from shoal.tables.columns import Name
 from shoal.tables.head import column_names
 
@@ -28,7 +28,7 @@ def expand_patterns(request: Request, data: Any) -> Request:
     Roles of columns that the table does not have are refused, and columns without a role.
     """
     if request.roles is not None:
-        check_columns(read_roles(request.roles), column_names(data, **request.csv))
+        check_columns(request.roles, column_names(data, **request.csv))
     values = {role: getattr(request, role, None) for role in NAMING}
     entries = {role: as_names(names) for role, names in values.items() if names is not None}
     if not any(map(_is_pattern, (name for names in entries.values() for name in names))):

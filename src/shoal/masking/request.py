@@ -699,6 +699,22 @@ class MaskRequest(metaclass=_RequestType):
             **engine,
         }
 
+    def command(self, source: str, output: str, roles: str | None = None) -> str:
+        """Return the command that makes the request; `roles` names a file of the roles of all columns.
+
+        Examples
+        --------
+        >>> MaskRequest(k=5, columns=["sales"], by="region", seed=7).command("in.csv", "out.csv", "roles.toml")
+        'shoal mask in.csv -k 5 --roles roles.toml --seed 7 -o out.csv'
+        """
+        from shoal.masking.manifest import as_command
+        from shoal.roles.column_roles import as_parameters
+
+        recorded = self.recorded(self.columns or ())
+        return as_command(
+            recorded if roles is None else {**recorded, **as_parameters({}), "roles": roles}, source, output
+        )
+
 
 def file_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that say how a CSV or Excel file is read, from those of a run."""
