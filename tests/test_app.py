@@ -533,6 +533,50 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     cancel(page)
 
 
+def test_roles_are_saved_to_a_file_and_read_from_one(page, home):
+    """The file masks on the command line as the page does; one that does not fit the table is refused next to it."""
+    firms(200).write_csv(home / "few.csv")
+    open_table(page, home / "few.csv", 200)
+    go(page, "Roles")
+    page.get_by_label("Role of sector").select_option("confidential")
+    page.get_by_label("Role of assets").select_option("identifier")
+    page.get_by_role("button", name="Save the roles").click()
+    playwright.expect(page.locator("[data-test=roles-saved]")).to_contain_text(f"Saved: {home / 'few.roles.toml'}")
+    repeated = shlex.split(page.locator("[data-test=roles-command]").inner_text())
+    roles = home / "few.roles.toml"
+    assert repeated[:-1] == ["shoal", "mask", str(home / "few.csv"), "-k", "5", "--roles", str(roles), "-o"]
+    done = command(*repeated[1:])
+    assert done.returncode == 0, done.stderr
+    page.get_by_role("button", name="Save the roles").click()
+    page.get_by_role("dialog").locator("[data-test=existing]", has_text="few.roles.toml").wait_for()
+    cancel(page)
+
+    wrong = home / "wrong.toml"
+    wrong.write_text(roles.read_text().replace('"assets"', '"asset"'))
+    error = page.locator("[data-test=roles-error]")
+    page.locator("input[type=file]").set_input_files(wrong)
+    playwright.expect(error).to_contain_text("Roles file has column 'asset', which the table does not have.")
+    playwright.expect(page.get_by_label("Role of assets")).to_have_value("identifier")
+    page.get_by_label("Role of assets").select_option("key")
+    page.get_by_label("Role of sector").select_option("key")
+    page.locator("input[type=file]").set_input_files(roles)
+    playwright.expect(page.get_by_label("Role of assets")).to_have_value("identifier")
+    playwright.expect(page.get_by_label("Role of sector")).to_have_value("confidential")
+    page.get_by_label("Role of sector").select_option("key")
+    page.get_by_label("Path of a roles file").fill(str(roles))
+    page.get_by_role("button", name="Use this file").click()
+    playwright.expect(page.get_by_label("Role of sector")).to_have_value("confidential")
+    start(page, k=5)
+    page.locator("[data-test=version-1]").wait_for()
+    go(page, "Release")
+    tick_all(page)
+    page.get_by_label("Name of the masked file").fill("few-by-page.csv")
+    page.get_by_label("Name of the masked file").press("Tab")
+    page.get_by_role("button", name="Write the files").click()
+    playwright.expect(page.locator("[data-test=written]")).to_contain_text("few-by-page.csv")
+    assert (home / "few-by-page.csv").read_bytes() == Path(repeated[-1]).read_bytes()
+
+
 def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
     (home / "kept").mkdir()
     firms(200).write_csv(home / "kept" / "dragged.csv")

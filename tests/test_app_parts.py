@@ -1,6 +1,7 @@
 """What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from conftest import command
 
 import shoal
 from shoal.algorithms import auto
@@ -16,6 +18,7 @@ from shoal.app.charts import risk_utility_map
 from shoal.app.folder import Folder, state_folder
 from shoal.app.release_files import write_files
 from shoal.app.release_step import warnings_of
+from shoal.app.roles_file_card import save_roles, use_roles
 from shoal.app.settings import Settings, from_plain, to_plain
 from shoal.app.table_file import OpenedFile, identified, inspect_table
 from shoal.app.texts import help_of, methods, options_of
@@ -400,3 +403,99 @@ def test_saved_figures_that_shoal_does_not_write_are_refused(work, tmp_path, cha
     assert _read_version(work, plain).figures == figures
     with pytest.raises((TypeError, ValueError)):
         _read_version(work, {**plain, "figures": figures | change})
+
+
+def changed_roles(work):
+    """Change the form as a user could, in all that a roles file holds."""
+    settings = work.settings
+    settings.roles |= {"sales": "identifier", "wages": "other", "sector": "stratum", "region": "key"}
+    settings.kinds["region"] = work.values_of("region")
+    regions = work.values_of("sector")
+    settings.kinds["sector"] = {"ways": {name: ["any"] for name in regions}, "release": "ancestor"}
+    settings.codes["employees"] = [work.values_of("employees")[0]]
+    settings.asked = {"k": 5, "method": "mdav"}
+
+
+@pytest.mark.parametrize("proposed", [True, False])
+def test_saved_roles_mask_as_the_page_does(work, tmp_path, proposed):
+    if not proposed:
+        changed_roles(work)
+    text = save_roles(work, tmp_path / "firms.roles.toml")
+    assert f"--roles {tmp_path / 'firms.roles.toml'}" in text
+    assert " -c " not in text
+    done = command(*shlex.split(text)[1:])
+    assert done.returncode == 0, done.stderr
+    one = make_version(work, 1, work.settings, tmp_path)
+    assert Path(shlex.split(text)[-1]).read_bytes() == one.masked_file(work.table).read_bytes()
+
+
+def test_roles_alone_need_no_more_than_k(work, tmp_path):
+    """The command names no other setting if the form holds none."""
+    work.settings.asked = {"k": 5}
+    path = tmp_path / "firms.roles.toml"
+    text = save_roles(work, path)
+    assert shlex.split(text)[:7] == ["shoal", "mask", str(work.table.path), "-k", "5", "--roles", str(path)]
+    assert shlex.split(text)[7] == "-o"
+
+
+def test_roles_that_are_saved_and_used_give_the_same_form(work, tmp_path):
+    changed_roles(work)
+    before = work.settings.copy()
+    save_roles(work, tmp_path / "roles.toml")
+    work.settings = Settings.proposed(work.inspection)
+    work.settings.asked |= {"k": 5, "method": "mdav"}
+    use_roles(work, tmp_path / "roles.toml")
+    assert work.settings.parameters() == before.parameters()
+    assert work.settings.changes_since(before) == []
+
+
+def test_roles_of_inspect_mask_on_the_page_as_on_the_command_line(work, tmp_path):
+    path = work.inspection.save(tmp_path / "roles.toml", "firms.csv")
+    path.write_text(path.read_text().replace('[columns."profit"]', '[columns."profit"]\nmissing = [-9]'))
+    work.settings.asked |= {"k": 7, "method": "mdav"}
+    use_roles(work, path)
+    one = make_version(work, 1, work.settings, tmp_path)
+    output = tmp_path / "out.csv"
+    done = command("mask", work.table.path, "-k", 7, "-m", "mdav", "--roles", path, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == one.masked_file(work.table).read_bytes()
+    assert work.settings.codes == {"profit": [-9]}
+
+
+def test_roles_of_a_file_replace_what_was_proposed_for_others(work):
+    roles, settings = work.inspection.column_roles, work.settings
+    settings.asked = {"k": 3, "zeros": ["research"], "small": "suppress", "seed": 3}
+    settings.importance["sales"] = 4.0
+    used = settings.with_roles(roles, {"zeros": ["research"], "small": "merge"})
+    assert (used.asked, used.importance) == ({"k": 3, "small": "suppress", "seed": 3}, {})
+    assert settings.with_roles(roles, {}).asked == settings.asked
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"sales"', '"saless"', r"has column 'saless', which the table does not have.*'sales'"),
+        ('role = "key"', 'role = "kee"', "has role 'kee' for column"),
+        ('[columns."sales"]', '[columns."sales"]\nmising = 1', "has an unknown entry 'mising' for column 'sales'"),
+        ('role = "key"', 'role = "drop"', "has no column with role 'key'"),
+        ("[columns", "[[columns", "is not valid TOML"),
+    ],
+)
+def test_roles_that_do_not_fit_the_table_change_nothing(work, tmp_path, old, new, words):
+    path = work.inspection.save(tmp_path / "roles.toml")
+    path.write_text(path.read_text().replace(old, new))
+    before = work.settings.copy()
+    with pytest.raises(shoal.ShoalError, match=words):
+        use_roles(work, path)
+    assert work.settings == before
+
+
+def test_a_unit_that_stays_in_the_release_is_in_no_roles_file(work, tmp_path):
+    work.settings.roles["sector"] = "unit"
+    with pytest.raises(shoal.InputError, match="leaves the unit column out, but 'keep' names 'sector'"):
+        save_roles(work, tmp_path / "roles.toml")
+    work.settings.roles["sector"] = "unit left out"
+    with pytest.raises(shoal.InputError, match=r"roles\.txt must end in \.toml"):
+        save_roles(work, tmp_path / "roles.txt")
+    save_roles(work, tmp_path / "roles.toml")
+    assert shoal.Roles.read(tmp_path / "roles.toml")["sector"].role == "unit"

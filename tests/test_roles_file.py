@@ -421,3 +421,134 @@ def test_an_unknown_key_is_refused_by_name_before_the_file_is_read(tmp_path):
     pl.DataFrame({"age": range(30)}).write_csv(tmp_path / "in.csv")
     with pytest.raises(shoal.InputError, match="'roles' has column 'agee', which the table does not have"):
         shoal.mask(tmp_path / "in.csv", 3, roles={"agee": "key"})
+
+
+# --- assess ----------------------------------------------------------------------------------------------------------
+
+
+ASSESSED = {name: value for name, value in NAMED.items() if name not in ("identifiers", "keep")}
+
+
+def test_an_assessment_takes_roles(people, tmp_path):
+    """They mean what the same columns mean that are named one by one, missing codes and kinds among them."""
+    masked = shoal.mask(people, 3, roles=ROLES, seed=0).data
+    measures = {"k": 3, "measures": "population-risk"}  # uses weights
+    expected = shoal.assess(people, masked, **ASSESSED, **measures)
+    for roles in (ROLES, as_file(tmp_path / "roles.toml", ROLES)):
+        assert str(shoal.assess(people, masked, roles=roles, **measures)) == str(expected)
+    assert {column.name for column in expected.utility.columns} == {"age", "income", "job", "school"}
+    assert [attribute.name for attribute in expected.risk.attributes] == ["sensitive: illness"]
+
+
+def test_the_unit_of_a_roles_file_is_assessed(people):
+    table = people.with_columns(person=pl.int_range(len(people)) // 2)
+    masked = shoal.mask(table, 3, roles={**ROLES, "person": "unit"}, seed=0, max_left_out=1).data
+    masked = masked.with_columns(table["person"])  # the steward's copy ties the records of a person together
+    units = shoal.assess(table, masked, roles={**ROLES, "person": "unit"}).risk.units
+    assert (units.of, units.column) == (60, "person")
+
+
+def test_inspect_mask_and_assess_use_the_same_file(people, tmp_path):
+    people.write_csv(tmp_path / "in.csv")
+    for arguments in (
+        ("inspect", "in.csv", "-k", 3, "-o", "roles.toml"),
+        ("mask", "in.csv", "-k", 3, "--roles", "roles.toml", "-m", "mdav", "-o", "out.csv"),
+        ("assess", "in.csv", "out.csv", "-k", 3, "--roles", "roles.toml"),
+    ):
+        done = command(*arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    names = [name for name, column in read_roles(tmp_path / "roles.toml").items() if column.role == "key"]
+    assert f"every combination of {', '.join(names)} within region is shared by at least" in " ".join(
+        done.stdout.split()
+    )
+    arguments = ["assess", "in.csv", "out.csv", "--roles", "roles.toml", "--by", "region"]
+    assert "--by cannot be combined with --roles" in command(*arguments, cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("name", ASSESSED)
+def test_what_roles_decide_of_an_assessment_cannot_be_named_besides(people, name):
+    with pytest.raises(InputError, match=f"'{name}' cannot be combined with 'roles'"):
+        shoal.assess(people, people, roles=ROLES, **{name: ASSESSED[name]})
+
+
+def test_columns_that_an_assessment_lacks_are_refused_by_name(people):
+    masked = shoal.mask(people, 3, roles=ROLES, seed=0).data
+    with pytest.raises(InputError, match=r"'roles' has column 'agee', which the table does not have.*'age'"):
+        shoal.assess(people, masked, roles={**ROLES, "agee": "drop"})
+    for name in people.columns:
+        roles = {other: role for other, role in ROLES.items() if other != name}
+        with pytest.raises(InputError, match=f"'roles' has no entry for column '{name}' of the table"):
+            shoal.assess(people, masked, roles=roles)
+    for name, role in {"age": "key", "region": "stratum", "illness": "sensitive"}.items():
+        with pytest.raises(InputError, match=f"'masked' has no column '{name}', whose role is '{role}' in 'roles'"):
+            shoal.assess(people, masked.drop(name), roles=ROLES)
+    shoal.assess(people, masked.drop("weight", "note"), roles=ROLES)
+
+
+def test_an_assessment_names_columns_that_the_roles_leave_out(people):
+    masked = shoal.mask(people, 3, roles=ROLES, seed=0).data
+    note = "the masked table holds columns whose role is drop: name"
+    assert note not in shoal.assess(people, masked, roles=ROLES).notes
+    assert note in shoal.assess(people, masked.with_columns(people["name"]), roles=ROLES).notes
+
+
+def test_patterns_name_columns_of_an_assessment_and_next_to_roles(people):
+    table = people.rename({"age": "n_age", "income": "n_income"})
+    roles = {name if name not in ("age", "income") else f"n_{name}": role for name, role in ROLES.items()}
+    release = shoal.mask(table, 3, roles=roles, distance="n_*", seed=0)
+    assert release.data.equals(shoal.mask(table, 3, roles=roles, distance=["n_age", "n_income"], seed=0).data)
+    masked, codes = release.data.drop("job", "school"), {"n_income": -9}
+    by_pattern = shoal.assess(table, masked, columns="n_*", by="reg*", missing_codes=codes)
+    named = shoal.assess(table, masked, columns=["n_age", "n_income"], by="region", missing_codes=codes)
+    assert str(by_pattern) == str(named)
+
+
+# --- as an object ----------------------------------------------------------------------------------------------------
+
+
+def test_the_hierarchy_of_a_stratum_names_joined_strata_and_nothing_else(people, tmp_path):
+    """As it does if it is named in the parameter kinds; without joined strata it has no use."""
+    table = people.with_columns(region=pl.when(pl.int_range(len(people)) < 2).then(pl.lit("west")).otherwise("region"))
+    ways = {"north": ["coast", "all"], "south": ["inland", "all"], "west": ["coast", "all"]}
+    (tmp_path / "ways.csv").write_text("".join(f"{name},{','.join(above)}\n" for name, above in ways.items()))
+    roles = {**ROLES, "region": {"role": "stratum", "hierarchy": "ways.csv"}}
+    path = as_file(tmp_path / "roles.toml", roles)
+    kinds = {**NAMED["kinds"], "region": shoal.Hierarchy(ways)}
+    joined = shoal.mask(table, 3, roles=path, seed=0).data
+    assert joined.equals(shoal.mask(table, 3, **{**NAMED, "kinds": kinds}, seed=0).data)
+    assert "all" in joined["region"]  # the ancestor of those that were joined
+    kept = shoal.mask(table, 3, roles=path, small="suppress", seed=0).data
+    assert kept.equals(shoal.mask(table, 3, **NAMED, small="suppress", seed=0).data)
+    assessed = shoal.assess(table, joined, roles=path)
+    assert str(assessed) == str(shoal.assess(table, joined, **{**ASSESSED, "kinds": kinds}))
+
+
+def test_roles_as_an_object_mask_as_their_file_does(people, tmp_path):
+    roles = shoal.Roles.read(ROLES, people.columns)
+    expected = shoal.mask(people, 3, **NAMED, seed=0).data
+    assert shoal.mask(people, 3, roles=roles, seed=0).data.equals(expected)
+    assert shoal.mask(people, 3, **roles.parameters(), seed=0).data.equals(expected)
+    assert shoal.Roles.read(roles.save(tmp_path / "roles.toml")) == roles
+    with pytest.raises(InputError, match="'roles' has no entry for column 'other' of the table"):
+        shoal.Roles.read(ROLES, [*people.columns, "other"])
+
+
+def test_roles_follow_from_the_parameters_of_a_masking(people):
+    proposed = shoal.inspect(people, 3).column_roles
+    roles = shoal.Roles.of({**NAMED, "kinds": {"school": ["none", "primary", "secondary"]}}, proposed)
+    assert {name: role.role for name, role in roles.items()} == {
+        name: role if isinstance(role, str) else role["role"] for name, role in ROLES.items()
+    }
+    assert (roles["school"].kind, roles["income"].missing_codes) == (["none", "primary", "secondary"], (-9,))
+    assert roles["age"].reason == proposed["age"].reason
+    assert roles["note"].reason == "as chosen"
+    with pytest.raises(InputError, match="leaves the unit column out, but 'keep' names 'age'"):
+        shoal.Roles.of({"columns": ["income"], "unit": "age", "keep": ["age"]}, proposed)
+
+
+def test_a_command_names_the_roles_file_in_place_of_columns():
+    request = MaskRequest(k=3, **NAMED, missing="drop")
+    assert request.command("in.csv", "out.csv", "my roles.toml") == (
+        "shoal mask in.csv -k 3 --roles 'my roles.toml' --missing drop -o out.csv"
+    )
+    assert "--by region" in request.command("in.csv", "out.csv")

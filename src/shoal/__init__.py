@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from shoal.privacy.publication import Publication
     from shoal.promises.closeness import Closeness
     from shoal.promises.diversity import Diversity
+    from shoal.roles.roles_file import Roles
 
 __all__ = [
     "Closeness",
@@ -73,6 +74,7 @@ __all__ = [
     "Progress",
     "Publication",
     "Release",
+    "Roles",
     "SeededNoiseWarning",
     "ShoalError",
     "SpanningTree",
@@ -106,6 +108,7 @@ _HOMES = {
     "Progress": "shoal.core.progress",
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.masking.release",
+    "Roles": "shoal.roles.roles_file",
     "assess": "shoal.assessment.measurement",
     "compare": "shoal.comparison.compare",
     "compare_around": "shoal.comparison.around",

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from nicegui import ui
 
+from shoal.app import roles_file_card
 from shoal.app.jobs import in_background
 from shoal.app.kind_dialogs import current_kind, edit_kind, kinds_for, without_kind
 from shoal.app.settings import ROLES
@@ -52,6 +53,7 @@ def show(tab: Tab) -> None:
 
     with card("Columns"):
         _grid(tab, recount)
+    roles_file_card.show(tab)
     with card("What roles, kinds, importance and scale mean"), ui.element("dl"):
         meanings = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
         meanings |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}

@@ -69,6 +69,23 @@ class Settings:
             {name: request[name] for name in ("k", "small", "zeros") if request[name] is not None},
         )
 
+    def with_roles(self, roles: shoal.Roles, proposed: Mapping[str, Any]) -> Settings:
+        """Return settings with the roles of a file, without what was only proposed for those before."""
+        request: Any = shoal.MaskRequest(k=self.asked["k"], roles=roles)
+        page_roles = {name: role for role, parameter in LISTS.items() for name in getattr(request, parameter) or ()}
+        page_roles |= {request.unit: "unit left out", request.weights: "weight"}
+        return Settings(
+            {name: page_roles[name] for name in self.roles},
+            request.plain_kinds() or {},
+            {},
+            {name: list(codes) for name, codes in request.codes.items()},
+            {
+                name: value
+                for name, value in self.asked.items()
+                if name not in ("small", "zeros") or value != proposed.get(name)
+            },
+        )
+
     def named(self, *roles: str) -> list[Name]:
         """Return the columns of some roles."""
         return [name for name, role in self.roles.items() if role in roles]
@@ -95,8 +112,8 @@ class Settings:
             "zeros": [name for name in self.asked.get("zeros") or [] if name in keys] or None,
         }
 
-    def request(self) -> shoal.MaskRequest:
-        """Return the request, or refuse settings that cannot be combined."""
+    def request(self, **others: Any) -> shoal.MaskRequest:
+        """Return the request, with other parameters too, or refuse settings that cannot be combined."""
         for role, columns in (("unit", self.named("unit", "unit left out")), ("weight", self.named("weight"))):
             if len(columns) > 1:
                 raise shoal.InputError(
@@ -106,7 +123,7 @@ class Settings:
             raise shoal.InputError("No column is a key: there is nothing to mask. Choose the keys in the step Roles.")
         options = self.asked.get("options", {})
         parameters = {name: value for name, value in self.parameters().items() if name not in options}
-        return shoal.MaskRequest(**parameters, options=options)
+        return shoal.MaskRequest(**parameters, options=options, **others)
 
     def changes_since(self, before: Settings) -> list[str]:
         """List the differences from earlier settings; empty if both give the same masking."""

@@ -40,6 +40,12 @@ class OpenedFile:
         return Path(self.name).name
 
     @property
+    def ending(self) -> str:
+        """The ending of files made from it: its own if such files can be written, uncompressed."""
+        ending = Path(self.title.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
+        return ".csv" if ending in ("", ".sas7bdat") else ending
+
+    @property
     def folder(self) -> Path:
         """The folder that is proposed for files made from it."""
         return Path.home() if self.dragged else self.path.parent

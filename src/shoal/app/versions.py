@@ -46,9 +46,8 @@ class Version:
 
     def masked_file(self, table: OpenedFile) -> Path:
         """Return the path of its masked table, in the format of the original where that can be written."""
-        name = table.title.removesuffix(".gz").removesuffix(".zst")
-        ending = Path(name).suffix.lower()
-        return self.path(f"{Path(name).stem}-masked{'.csv' if ending in ('', '.sas7bdat') else ending}")
+        name = Path(table.title.removesuffix(".gz").removesuffix(".zst"))
+        return self.path(f"{name.stem}-masked{table.ending}")
 
     @property
     def labels(self) -> Path:

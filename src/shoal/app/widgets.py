@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
@@ -36,8 +36,8 @@ __all__ = [
 VALUE = "(e) => emit(e.target.value)"  # of an input element, sent with its event
 # The buttons of the uploader have no names for screen readers.
 CHOOSE = """<div style="padding: 14px">
-    <label class="s-btn" style="position: relative; display: inline-block">Choose a file
-        <q-uploader-add-trigger aria-label="Choose a file" tabindex="0" />
+    <label class="s-btn" style="position: relative; display: inline-block">LABEL
+        <q-uploader-add-trigger aria-label="LABEL" tabindex="0" />
     </label>
     <span style="margin-left: 12px">or drop it here</span>
 </div>"""
@@ -208,11 +208,22 @@ def tick(words: str, checked: bool, on_change: Callable[[bool], Any], *, label: 
             text("label", words).props["for"] = box.html_id
 
 
-def upload(receive: Callable[[Any], Any], limit: int, too_large: Callable[[], Any] | None = None) -> None:
+def upload(
+    receive: Callable[[Any], Awaitable[None]],
+    limit: int,
+    too_large: Callable[[], Any] | None = None,
+    *,
+    label: str = "Choose a file",
+) -> None:
     """Show an area to choose or drop a file of at most `limit` bytes."""
-    element = ui.upload(auto_upload=True, max_files=1, max_file_size=limit, on_upload=receive, on_rejected=too_large)
+
+    async def take(event: Any) -> None:
+        element.reset()  # another file may follow
+        await receive(event)
+
+    element = ui.upload(auto_upload=True, max_files=1, max_file_size=limit, on_upload=take, on_rejected=too_large)
     element.props("flat").classes("s-upload")
-    element.add_slot("header", CHOOSE)
+    element.add_slot("header", CHOOSE.replace("LABEL", label))
 
 
 def chart(options: dict[str, Any], label: str, style: str) -> ui.echart:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from shoal.assessment.measure_registry import ALL, MEASURES, check_measures
 from shoal.core.checks import as_names
 from shoal.core.messages import parameter
 from shoal.core.parameters import COLUMNS, ESSENTIALS, described, shared
-from shoal.masking.request import MaskRequest
+from shoal.masking.request import WITHIN, MaskRequest
 
 if TYPE_CHECKING:
     from shoal.core.types import Ints
@@ -39,6 +40,7 @@ class AssessRequest:
         "columns",
         help=f"The masked columns; by default the numeric ones that differ, and those in {parameter('kinds')}.",
     )
+    roles: str | os.PathLike[str] | Mapping[Name, Any] | None = shared(MaskRequest, "roles")
     kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
     missing_codes: Mapping[Name, Any] | None = shared(
         MaskRequest, "missing_codes", help="Numbers or texts that mean missing in masked columns."
@@ -133,6 +135,10 @@ class AssessRequest:
 
     def __post_init__(self) -> None:
         check_measures(as_names(self.measures))
+        if self.roles is not None:
+            from shoal.roles.requested_roles import apply_roles
+
+            apply_roles(self)
 
     @property
     def names(self) -> list[Name]:
@@ -145,3 +151,9 @@ class AssessRequest:
         from shoal.tables.columns import read_codes
 
         return read_codes(self.missing_codes)
+
+    @property
+    def csv(self) -> dict[str, Any]:
+        """The options for reading the original: a CSV or Excel file, or a database."""
+        layout = {"skip_rows": self.skip_rows, "no_header": self.no_header, "thousands": self.thousands}
+        return layout | {name: getattr(self, name) for name in WITHIN if getattr(self, name) is not None}

@@ -23,12 +23,13 @@ from shoal.assessment.risk import Risk, UnitUniqueness, anonymity, uniqueness
 from shoal.assessment.statistics import order_columns
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
-from shoal.core.errors import InputError
-from shoal.core.messages import parameter
+from shoal.core.errors import InputError, closest
+from shoal.core.messages import listed, parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.kind_registry import read_kinds
-from shoal.masking.request import WITHIN, MaskRequest
+from shoal.masking.column_patterns import expand_patterns
+from shoal.masking.request import MaskRequest
 from shoal.masking.steps import unit_words
 from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.promises.distinct_units import fingerprints
@@ -73,21 +74,31 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
 
 def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
     """Read both tables; only the original may have lines above its header, other sheets or a query."""
-    format_options: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
-    layout: dict[str, Any] = {"skip_rows": request.skip_rows, "no_header": request.no_header}
-    layout |= {name: getattr(request, name) for name in WITHIN if getattr(request, name) is not None}
-    return open_data(original, **layout, **format_options), open_data(masked, **format_options)
+    before = open_data(original, numbers=request.names, **request.csv)
+    after = open_data(masked, numbers=request.names, thousands=request.thousands)
+    _check_released(request.roles, after.names)
+    return before, after
+
+
+def _check_released(roles: Any, names: Sequence[Name]) -> None:
+    """Refuse a masked table without a column that its roles release."""
+    for name, column in (roles or {}).items():
+        if column.role in ("key", "stratum", "sensitive") and name not in names:
+            raise InputError(
+                f"{parameter('masked')} has no column {name!r}, whose role is {column.role!r} in {parameter('roles')}."
+                f"{closest(name, names)} Assess a table that was masked with these roles."
+            )
 
 
 def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:
     """Assess a masked table according to a request."""
+    request = expand_patterns(request, original)
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
     before, after = _read_tables(original, masked, request)
-    original_rows = before.rows
+    original_records = before.rows
     before = _paired_original(before, after, request.kept).coded(codes)
-    left_out = original_rows - before.rows
-    kinds = read_kinds(request.kinds or {})
+    kinds = {name: kind for name, kind in read_kinds(request.kinds or {}).items() if name not in secrets}
     columns = None if request.columns is None else request.names
     names = _masked_columns(before, after.coded(codes), columns, kinds, strata_names)
     _check_unmasked(before, after, names, by=strata_names, confidential=secrets)
@@ -103,10 +114,9 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         unchanged = [name for name in unchanged if is_unchanged(before, after, name)]
     numbers, Y = _read(before, after, masking, [*strata_names, *unchanged], blanked=not shuffled)
     notes += [*numbers.scale_notes(), *_blank_notes(numbers)]
-    if left_out:
+    if left_out := original_records - before.rows:
         numbers = replace(numbers, left_out=left_out / max(before.rows, 1))
-        share = f"{100 * left_out / original_rows:.3g} %"
-        notes.append(f"{share} of the records were suppressed; each counts in the loss with all of its information")
+        notes.append(_suppressed_note(left_out / original_records))
     if shuffled:
         one, two = match_patterns(numbers.X, Y)
         numbers, Y = replace(numbers, X=numbers.X[one]), Y[two]
@@ -118,7 +128,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     measures = choose_measures(
         request.measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0, keys=request.keys
     )
-    notes += _unmeasured_notes(request.measures, measures)
+    notes += [*_unmeasured_notes(request.measures, measures), *_dropped_notes(request.roles, after.names)]
     strata = stratum_codes(after, strata_names)
     # Compare cells as written, because an outsider can distinguish two codes for missing.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
@@ -304,6 +314,16 @@ def _unmeasured_notes(request: Sequence[str] | str | None, measures: Sequence[st
     """Return a note on the measures that the tables do not allow, if all were requested."""
     omitted = [name for name in MEASURES if name not in measures] if ALL in as_names(request) else []
     return [f"not measured without paired records or numbers: {', '.join(omitted)}"] if omitted else []
+
+
+def _suppressed_note(share: float) -> str:
+    return f"{100 * share:.3g} % of the records were suppressed; each counts in the loss with all of its information"
+
+
+def _dropped_notes(roles: Any, names: Sequence[Name]) -> list[str]:
+    """Name the columns of the masked table that its roles leave out."""
+    present = [name for name, column in (roles or {}).items() if column.role == "drop" and name in names]
+    return [f"the masked table holds columns whose role is drop: {listed(present)}"] if present else []
 
 
 def _units(after: Table, unit: Name | None, outsider: Sequence[Name]) -> UnitUniqueness | None:

@@ -42,7 +42,6 @@ def inspect(
     Example: shoal inspect firms.csv -k 5
     """
     from shoal.inspection.inspect import inspect as inspect_table
-    from shoal.tables.files import check_target
 
     data = read_stdin() if str(source) == STREAM else source
     inspection = inspect_table(
@@ -59,7 +58,6 @@ def inspect(
         query=query,
     )
     if roles is not None:
-        check_target(roles, endings=(".toml",))
         inspection.save(roles, Path(str(source)).name)
     say(str(inspection))
     if roles is not None:

@@ -16,9 +16,9 @@ from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.roles.column_proposal import ProposedColumn
-from shoal.roles.column_roles import ColumnRole, proposed_roles
+from shoal.roles.column_roles import proposed_roles
 from shoal.roles.proposal import propose
-from shoal.roles.roles_file import write_roles
+from shoal.roles.roles_file import Roles
 from shoal.tables.addresses import suffix_of
 from shoal.tables.files import DatabaseTable, StandardInput, named_source, open_data, writable_endings
 from shoal.tables.table import Table
@@ -59,7 +59,7 @@ class Inspection:
     uniques_in_strata: int
     command: str
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    column_roles: Mapping[Name, ColumnRole] = field(default_factory=dict, repr=False)
+    column_roles: Roles = field(default_factory=Roles, repr=False)
     view: View | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -74,8 +74,7 @@ class Inspection:
 
     def save(self, path: str | os.PathLike[str], source: str = "the table") -> Path:
         """Write the roles file, for people to review and edit; `shoal.mask` takes it as parameter ``roles``."""
-        write_roles(self.column_roles, path, source)
-        return Path(path)
+        return self.column_roles.save(path, source)
 
     def named(self, role: str) -> list[Name]:
         """Return the columns of a role."""
@@ -181,7 +180,7 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
         uniques_in_strata=proposal.view.alike([*keys, *strata]).get(1, 0),
         command=_command(parameters, data) if parameters["columns"] else "",
         asked=parameters,
-        column_roles=proposed_roles(proposal),
+        column_roles=Roles(proposed_roles(proposal)),
         view=proposal.view,
     )
 

@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
+from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter
-from shoal.masking.request import NAMING, SIGNS, MaskRequest
-from shoal.roles.roles_file import check_columns, read_roles
+from shoal.masking.request import NAMING, SIGNS
+from shoal.roles.roles_file import check_columns
 from shoal.tables.columns import Name
 from shoal.tables.head import column_names
 
 __all__ = ["expand_patterns", "matching"]
 
+Request = TypeVar("Request", bound=Any)  # of a masking or an assessment
 
-def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
+
+def expand_patterns(request: Request, data: Any) -> Request:
     """Return the request with the columns of the table that its lists and patterns of names match.
 
     Roles of columns that the table does not have are refused, and columns without a role.
     """
     if request.roles is not None:
-        check_columns(read_roles(request.roles), column_names(data, **request.csv))
+        check_columns(request.roles, column_names(data, **request.csv))
+    values = {role: getattr(request, role, None) for role in (*NAMING, "keys")}
+    entries = {role: as_names(names) for role, names in values.items() if names is not None}
+    if not any(isinstance(name, str) and not SIGNS.isdisjoint(name) for names in entries.values() for name in names):
         return request
     names = column_names(data, **request.csv)
-    entries = {role: entries for role in NAMING if (entries := getattr(request, role)) is not None}
     expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}
     return replace(request, **expanded)
 

@@ -383,7 +383,7 @@ def as_command(
     """
     words = ["shoal", "mask", source]
     changed, options = _chosen(recorded)
-    items = {item.name: item for item in parameters() if item.metadata["stored"] and item.metadata["flags"]}
+    items = {item.name: item for item in parameters() if item.metadata["flags"]}
     for name, value in changed.items():
         if name == "kinds":
             for column, kind in value.items():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size, plain_array, read_share
 from shoal.core.errors import InputError, closest
-from shoal.core.messages import listed, parameter, setting
+from shoal.core.messages import parameter, setting
 from shoal.core.parameters import (
     COLUMNS,
     ESSENTIALS,
@@ -551,7 +551,7 @@ class MaskRequest(metaclass=_RequestType):
 
     def __post_init__(self) -> None:
         check_size(self.k)
-        self._take_roles()
+        self._apply_roles()
         for name in LISTS:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_names(getattr(self, name)))
@@ -585,30 +585,11 @@ class MaskRequest(metaclass=_RequestType):
         promises = {name: read_promise(name, self.promises[name]) for name in PROMISES if name in self.promises}
         object.__setattr__(self, "promises", promises)
 
-    def _take_roles(self) -> None:
-        """Set the parameters that give every column its role, if there are roles; refuse those that are set besides."""
-        if self.roles is None:
-            return
-        from shoal.roles.column_roles import Roles, as_parameters
-        from shoal.roles.roles_file import read_roles
+    def _apply_roles(self) -> None:
+        if self.roles is not None:
+            from shoal.roles.requested_roles import apply_roles
 
-        if isinstance(self.roles, Roles):
-            return
-        columns = read_roles(self.roles)
-        parameters = as_parameters(columns)
-        for name in parameters:
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"{parameter(name)} cannot be combined with {parameter('roles')}, which gives every column its "
-                    "role. Change the roles instead."
-                )
-        if not parameters["columns"]:
-            raise InputError(f"{parameter('roles')} has no column with role 'key', so nothing is masked. Add one.")
-        for role in ("unit", "weight"):
-            several = [column for column, entry in columns.items() if entry.role == role]
-            if len(several) > 1:
-                raise InputError(f"{parameter('roles')} has several columns with role {role!r}: {listed(several)}.")
-        vars(self).update(parameters, roles=Roles(columns))
+            apply_roles(self)
 
     if not TYPE_CHECKING:
 
@@ -771,6 +752,22 @@ class MaskRequest(metaclass=_RequestType):
             "block": None if self.block is None else int(self.block),
             **engine,
         }
+
+    def command(self, source: str, output: str, roles: str | None = None) -> str:
+        """Return the command that makes the request; `roles` names a file of the roles of all columns.
+
+        Examples
+        --------
+        >>> MaskRequest(k=5, columns=["sales"], by="region", seed=7).command("in.csv", "out.csv", "roles.toml")
+        'shoal mask in.csv -k 5 --roles roles.toml --seed 7 -o out.csv'
+        """
+        from shoal.masking.manifest import as_command
+        from shoal.roles.column_roles import as_parameters
+
+        recorded = self.recorded(self.columns or ())
+        return as_command(
+            recorded if roles is None else {**recorded, **as_parameters({}), "roles": roles}, source, output
+        )
 
 
 def file_options(values: Mapping[str, Any]) -> dict[str, Any]:

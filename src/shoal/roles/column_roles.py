@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Name
+from shoal.kinds.kind import Kind
 from shoal.kinds.kind_registry import NUMBERS, read_kind
 from shoal.roles.proposal import Proposal
 
-__all__ = ["PARAMETERS", "ColumnRole", "Roles", "as_parameters", "proposed_roles"]
+__all__ = ["PARAMETERS", "ColumnRole", "as_parameters", "as_roles", "proposed_roles"]
 
 # The parameter of `shoal.mask` that names the columns of a role.
 PARAMETERS = {
@@ -22,6 +25,7 @@ PARAMETERS = {
     "keep": "keep",
     "drop": "identifiers",
 }
+MEASURED = ("key", "sensitive")  # roles for which the kind of a column counts
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,10 @@ class ColumnRole:
     scale: str | None = None
 
 
-class Roles(dict[Name, ColumnRole]):
-    """The role of every column of a table, which the parameters of a request hold too."""
-
-
 def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
     """Return the role that is proposed for each column."""
     proposed = proposal.parameters
-    named: dict[Name, str] = {}
-    for role, parameter in PARAMETERS.items():
-        for name in _names(proposed.get(parameter)):
-            named.setdefault(name, role)  # a unit is counted and left out
+    named = _roles_by_name(proposed)
     kinds, codes = proposed.get("kinds") or {}, proposed.get("missing_codes") or {}
     roles = {}
     for column in proposal.columns:
@@ -76,8 +73,38 @@ def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
     return roles
 
 
-def as_parameters(roles: Mapping[Name, ColumnRole]) -> dict[str, Any]:
+def as_roles(parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole]) -> dict[Name, ColumnRole]:
+    """Return the roles that parameters of `shoal.mask` give the columns of a table, from their proposed ones.
+
+    What is as proposed keeps its reason.
+
+    Examples
+    --------
+    >>> as_roles({"columns": ["age"]}, {"age": ColumnRole("drop"), "name": ColumnRole("drop", reason="a name")})["name"]
+    ColumnRole(role='drop', kind=None, missing_codes=(), reason='a name', word='')
+    """
+    named = _roles_by_name(parameters)
+    kinds, all_codes = parameters.get("kinds") or {}, parameters.get("missing_codes") or {}
+    if kept := [name for name in _names(parameters.get("keep")) if named[name] == "unit"]:
+        raise InputError(
+            f"A roles file leaves the unit column out, but {parameter('keep')} names {kept[0]!r}. Leave it out of the "
+            "release, or name the columns one by one."
+        )
+    roles = {}
+    for name, before in proposed.items():
+        role, codes = named.get(name, "drop"), tuple(all_codes.get(name, ()))
+        as_proposed = role == before.role
+        kind = kinds.get(name, before.kind if as_proposed and role not in MEASURED else None)
+        reason = before.reason if as_proposed else "as chosen"
+        word = before.word if as_proposed and kind == before.kind else ""
+        roles[name] = ColumnRole(role, kind, codes, reason, word)
+    return roles
+
+
+def as_parameters(roles: Mapping[Name, ColumnRole], *, joining: bool = True) -> dict[str, Any]:
     """Return the parameters of `shoal.mask` that give columns these roles.
+
+    If small strata are not joined (`joining`), the hierarchies of strata have no use.
 
     Examples
     --------
@@ -88,15 +115,28 @@ def as_parameters(roles: Mapping[Name, ColumnRole]) -> dict[str, Any]:
     parameters: dict[str, Any] = {parameter: by_role[role] or None for role, parameter in PARAMETERS.items()}
     parameters |= {"unit": next(iter(by_role["unit"]), None), "weights": next(iter(by_role["weight"]), None)}
     keys = by_role["key"]
-    kinds = {name: column.kind for name, column in roles.items() if column.role in ("key", "sensitive") and column.kind}
+    kinds = {name: read_kind(name, column.kind) for name, column in roles.items() if column.kind}
+    kinds = {name: kind for name, kind in kinds.items() if _is_used(roles[name].role, kind, joining=joining)}
     # A place needs both of its columns.
-    parameters["kinds"] = {
-        name: kind for name, kind in kinds.items() if set(read_kind(name, kind).columns) <= {*keys}
-    } or None
+    parameters["kinds"] = {name: roles[name].kind for name, kind in kinds.items() if {*kind.columns} <= {*keys}} or None
     codes = {name: list(roles[name].missing_codes) for name in keys if roles[name].missing_codes}
     parameters |= {"columns": keys, "missing_codes": codes or None}
     scales = {name: roles[name].scale for name in keys if roles[name].scale}
     return {**parameters, "scale": scales} if scales else parameters
+
+
+def _is_used(role: str, kind: Kind, *, joining: bool) -> bool:
+    """Return whether masking uses the kind of a column of a role."""
+    return role in MEASURED or (role == "stratum" and kind.joins and joining)
+
+
+def _roles_by_name(parameters: Mapping[str, Any]) -> dict[Name, str]:
+    """Return the roles of the columns that parameters name; a unit is counted and left out."""
+    roles: dict[Name, str] = {}
+    for role, name_of_parameter in PARAMETERS.items():
+        for name in _names(parameters.get(name_of_parameter)):
+            roles.setdefault(name, role)
+    return roles
 
 
 def _names(value: Any) -> list[Name]:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from shoal.core.errors import FileError, InputError, closest
 from shoal.core.messages import parameter
 from shoal.core.types import Name
 from shoal.kinds.hierarchy import Hierarchy
 from shoal.kinds.kind_registry import SCALES, read_kind
-from shoal.roles.column_roles import PARAMETERS, ColumnRole
+from shoal.roles.column_roles import PARAMETERS, ColumnRole, as_parameters, as_roles
+from shoal.tables.files import check_target
 from shoal.tables.outputs import written_beside
 
-__all__ = ["check_columns", "read_roles", "write_roles"]
+__all__ = ["Roles", "check_columns", "read_roles", "write_roles"]
 
 HEADER = """\
 # The role of every column of {source}. Review and edit it, then mask with --roles.
@@ -39,6 +40,40 @@ HEADER = """\
 # scale = "log" or "rank", the scale on which numbers of a key are compared.
 """
 ENTRIES = ("role", "kind", "hierarchy", "missing", "scale")
+
+
+class Roles(dict[Name, ColumnRole]):
+    """The role of every column of a table, as a roles file holds it.
+
+    Examples
+    --------
+    >>> roles = Roles.read({"age": "key", "name": "drop"})
+    >>> roles.parameters()["columns"], roles.parameters()["identifiers"]
+    (['age'], ['name'])
+    """
+
+    @classmethod
+    def read(cls, roles: str | os.PathLike[str] | Mapping[Name, Any], names: Sequence[Name] | None = None) -> Self:
+        """Read a roles file, or a mapping of columns to roles; `names` are the columns that must have a role."""
+        columns = cls(read_roles(roles))
+        if names is not None:
+            check_columns(columns, names)
+        return columns
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole]) -> Self:
+        """Return the roles that parameters of `shoal.mask` give columns, from the proposed ones of `shoal.inspect`."""
+        return cls(as_roles(parameters, proposed))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the same roles as parameters of `shoal.mask`."""
+        return as_parameters(self)
+
+    def save(self, path: str | os.PathLike[str], source: str = "the table") -> Path:
+        """Write the roles file, for people to review and edit; `source` names the table in its first line."""
+        check_target(path, endings=(".toml",))
+        write_roles(self, path, source)
+        return Path(path)
 
 
 def write_roles(roles: Mapping[Name, ColumnRole], path: str | os.PathLike[str], source: str) -> None:
@@ -81,7 +116,7 @@ def read_roles(roles: str | os.PathLike[str] | Mapping[Name, Any]) -> dict[Name,
     return {name: _column(name, entry, path.parent) for name, entry in columns.items()}
 
 
-def check_columns(roles: Mapping[Name, ColumnRole], names: list[Name]) -> None:
+def check_columns(roles: Mapping[Name, ColumnRole], names: Sequence[Name]) -> None:
     """Refuse roles of columns that a table does not have, and columns without a role."""
     for name in roles:
         if name not in names:
