@@ -5,11 +5,13 @@ import logging
 import os
 import random
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -297,12 +299,13 @@ def test_a_report_shows_neither_the_database_nor_the_query(people, tmp_path):
 
 
 def test_a_table_of_duckdb_is_masked_like_the_same_frame(tmp_path):
-    duckdb = pytest.importorskip("duckdb", reason="the extra shoal[duckdb] is not installed")
+    duckdb = pytest.importorskip("adbc_driver_duckdb.dbapi", reason="the extra shoal[duckdb] is not installed")
     path = tmp_path / "people.duckdb"
     FRAME.write_parquet(tmp_path / "people.parquet")
-    with duckdb.connect(str(path)) as database:
-        database.execute(f"CREATE TABLE people AS SELECT * FROM '{tmp_path / 'people.parquet'}'")
-        database.execute("CREATE TABLE spans AS SELECT INTERVAL 1 DAY AS span")
+    with duckdb.connect(str(path)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE people AS SELECT * FROM '{tmp_path / 'people.parquet'}'")
+        cursor.execute("CREATE TABLE spans AS SELECT INTERVAL 1 DAY AS span")
+        connection.commit()
     release = shoal.mask(f"duckdb:///{path}", 5, query="people", **ROLES)
     expected = shoal.mask(FRAME, 5, **ROLES)
     assert release.data.equals(expected.data)
@@ -441,6 +444,21 @@ def test_no_file_and_no_output_shows_the_password(server, register, tmp_path, wr
     ]  # fmt: skip
     assert not any(password_in(Path(name).read_text()) for name in files)
     assert not password_in(caplog.text)
+
+
+def test_an_interrupt_cancels_the_query(register, tmp_path):
+    if os.name != "posix":
+        pytest.skip("signals are sent on POSIX systems only")
+    words = ["mask", register, "--query", "SELECT pg_sleep(3600)", "-k", "5", "-o", str(tmp_path / "out.csv")]
+    process = subprocess.Popen([sys.executable, "-m", "shoal", *words], stderr=subprocess.PIPE, text=True)
+    running = "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(3600%'"
+    while read_database(register, running)["n"].item() < 2 and process.poll() is None:  # one is this query
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    message = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, message
+    assert message == "shoal: interrupted; nothing was released\n"
+    assert read_database(register, running)["n"].item() == 1
 
 
 def test_progress_shows_no_password(register, tmp_path):

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from shoal.core.messages import visible
@@ -32,6 +32,7 @@ __all__ = [
     "SearchTitle",
     "Terminated",
     "Title",
+    "cancelled_by",
     "check_interrupt",
     "forget_interrupts",
     "fresh_state",
@@ -82,6 +83,7 @@ class Progress(NamedTuple):
 
 Watcher = Callable[[Progress], object]
 _watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("watcher", default=None)
+_state: contextvars.ContextVar[State | None] = contextvars.ContextVar("state of the running work", default=None)
 
 
 @contextmanager
@@ -110,6 +112,39 @@ def watching(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+@contextmanager
+def cancelled_by(cancel: Callable[[], object]) -> Iterator[None]:
+    """Call `cancel` from another thread if watched work is interrupted within the block: for calls that do not look.
+
+    Examples
+    --------
+    >>> import threading
+    >>> cancelled = threading.Event()
+    >>> def work(state):
+    ...     with cancelled_by(cancelled.set):
+    ...         state[STOP] = 1
+    ...         return cancelled.wait(10)
+    >>> watch(work, None)
+    True
+    """
+    state, ended = _state.get(), threading.Event()
+
+    def look() -> None:
+        while state is not None and not ended.wait(0.1):
+            if state[STOP]:
+                with suppress(Exception):  # not every library can cancel a call
+                    cancel()
+                return
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def watched() -> bool:
@@ -241,6 +276,7 @@ def watch(
         if not future.set_running_or_notify_cancel():
             return
         try:
+            context.run(_state.set, state)
             future.set_result(context.run(work, state))
         except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
             future.set_exception(error)

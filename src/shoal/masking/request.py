@@ -533,7 +533,7 @@ class MaskRequest(metaclass=_RequestType):
         """The query that a database answers, or the name of a table. The input is then the address of the database,
         such as ``sqlite:///people.db`` or ``postgresql://ann@host/register``.""",
         "--query",
-        panel=CSV_FILES,
+        panel=ESSENTIALS,
         label="Query",
     )
     escape_formulas: bool | None = described(

@@ -241,7 +241,7 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
         _check_in_memory(request)
     for name, value in request.csv.items():
         table, fits = {
-            "query": ("the address of a database", is_database(data)),
+            "query": ("the address of a database, such as sqlite:///people.db", is_database(data)),
             "sheet": ("an Excel file", is_excel(data)),
             "skip_rows": ("a CSV or Excel file", may_be_csv(data) or is_excel(data)),
             "no_header": ("a CSV or Excel file", may_be_csv(data) or is_excel(data)),

@@ -20,6 +20,7 @@ import polars as pl
 
 from shoal.core.errors import FileError, InputError, ShoalError
 from shoal.core.messages import parameter, setting
+from shoal.core.progress import cancelled_by
 from shoal.tables.table import check_names
 
 __all__ = ["DATABASES", "PASSWORD", "Database", "check_no_database", "is_database", "read_database", "without_password"]
@@ -95,8 +96,9 @@ def read_database(address: str, query: str | None) -> pl.DataFrame:
             if database.begin:
                 cursor.execute(database.begin)
             cursor.adbc_statement.set_options(**database.options())
-            cursor.execute(statement)
-            answer = cursor.fetch_arrow_table()
+            with cancelled_by(cursor.adbc_cancel):
+                cursor.execute(statement)
+                answer = cursor.fetch_arrow_table()
         check_names(answer.column_names)
         return pl.DataFrame([_series(field, answer.column(field.name)) for field in answer.schema])
 

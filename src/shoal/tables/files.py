@@ -211,7 +211,10 @@ def read_table(
         return open_table(read_database(os.fspath(path), query))
     source = Path(path)
     if query is not None:
-        raise InputError(f"{parameter('query')} requires the address of a database, got {source}. Leave it out.")
+        raise InputError(
+            f"{parameter('query')} requires the address of a database, such as sqlite:///people.db; got {source}. "
+            "Leave it out."
+        )
     suffix = suffix_of(source)
     if is_address(path):
         raise InputError(
