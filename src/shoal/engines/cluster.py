@@ -219,15 +219,17 @@ class ClusterRecords(Records):
         looked = self._platform.map_parts(Step(look, shared, self._with_states(own)), self._arrays)
         return _unrefused([self._platform.merged(looked, combine)])[0]
 
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+    def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Shuffle the records to their targets, and the answers back to the parts."""
-        if GROUP in how.answered:  # groups are numbered across targets
-            how = replace(how, answered={**how.answered, TARGET: ("int32", 1)})
+        if GROUP in regrouping.answered:  # groups are numbered across targets
+            regrouping = replace(regrouping, answered={**regrouping.answered, TARGET: ("int32", 1)})
         assign = Step(
-            assign_records, SharedArguments(replace(how, own=()), self._table.changed), self._with_states(how.own)
+            assign_records,
+            SharedArguments(replace(regrouping, own=()), self._table.changed),
+            self._with_states(regrouping.own),
         )
-        gather = Step(gather_records, SharedArguments(replace(how, own=())))
-        self._answers, facts = self._platform.shuffle(self._arrays, assign, gather, how, len(self._states))
+        gather = Step(gather_records, SharedArguments(replace(regrouping, own=())))
+        self._answers, facts = self._platform.shuffle(self._arrays, assign, gather, regrouping, len(self._states))
         self._arrays = None  # allow the platform to free them
         return _unrefused(facts)
 

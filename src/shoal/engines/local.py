@@ -166,12 +166,15 @@ class LocalRecords(Records):
         (result,) = self._workers.map(function, [arguments])
         return result
 
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+    def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Shuffle the records on disk."""
         starts = np.cumsum([0, *(rows for rows, _ in self._stored)])
-        shuffle = Shuffle(self._folder, "deal", starts, how.targets, {**how.sent, **how.answered})
+        shuffle = Shuffle(self._folder, "deal", starts, regrouping.targets, {**regrouping.sent, **regrouping.answered})
         shuffle.create()
-        tasks = ((*stored, shuffle, how.deal, how.own[stored[1]], how.dealing) for stored in self._files())
+        tasks = (
+            (*stored, shuffle, regrouping.deal, regrouping.own[stored[1]], regrouping.dealing)
+            for stored in self._files()
+        )
         begins = []
         for part, targets in enumerate(self._workers.map(_deal_part, tasks)):
             begins.append(targets)
@@ -179,8 +182,10 @@ class LocalRecords(Records):
                 if name != KEPT:
                     _path(self._folder, part, name).unlink()
         places = shuffle.places(begins)
-        sent, answered = list(how.sent), list(how.answered)
-        tasks_of_targets = ((shuffle, place, sent, answered, how.gather, how.gathering) for place in places)
+        sent, answered = list(regrouping.sent), list(regrouping.answered)
+        tasks_of_targets = (
+            (shuffle, place, sent, answered, regrouping.gather, regrouping.gathering) for place in places
+        )
         facts = list(self._workers.map(_gather_target, tasks_of_targets))
         shuffle.remove(*sent, *(() if answered else ("order",)))
         self._shuffle, self._places = shuffle, places

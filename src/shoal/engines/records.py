@@ -101,7 +101,7 @@ class Records(Protocol):
         """Return ``function(*arguments)``, run in a process with loaded kernels."""
         return function(*arguments)
 
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+    def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Bring records together and send answers back; return the facts of each target.
 
         After Ctrl-C, use the current result of an anytime method if it is available.
