@@ -586,7 +586,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ),
         ({"max_left_out": "2"}, "'max_left_out' must be"),
         ({"output": None}, "'output' must name a file"),
-        ({"output": "out.sav"}, "beyond memory"),
+        ({"output": "out.sav"}, "for a table on disk"),
         ({"weights": [1.0]}, "'weights' must name a column"),
         ({"labels": "out.parquet"}, "'labels' must not name the output"),
         ({"labels": "labels.html"}, "must end in"),

@@ -74,7 +74,9 @@ def check_files(
     target = Path(output)
     if target.suffix.lower() not in (*CSV, *PARQUET):
         endings = " or ".join((*CSV, *PARQUET))
-        raise InputError(f"Output {target} must end in {endings} beyond memory. Convert or compress it afterwards.")
+        raise InputError(
+            f"Output {target} must end in {endings} for a table on disk. Convert or compress it afterwards."
+        )
     paths = find_paths(data)
     if target.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")

@@ -210,7 +210,7 @@ class SparkPlatform:
             replaced.frame.unpersist()
         frame = self.hold(pieces.frame)
         facts = self._facts(frame)
-        if not facts and pieces.task is not None:  # a table without partitions has no records
+        if not facts and pieces.task is not None:  # without partitions, the table is empty
             facts = [pieces.task.run(0, pieces.task.reader.read([])).facts]
         return pieces._replace(frame=frame, partitions=len(facts)), facts
 
