@@ -92,7 +92,7 @@ def test_records_that_are_lost_or_doubled_are_found_out(rows):
         state = PartState(5, 3, b"")  # three of five records are released
         return label_part(7, {ROW: np.array(rows), **answers}, (state, 10), SharedArguments(np.array([4])))
 
-    with pytest.raises(RuntimeError, match="lost or doubled records of partition 7"):
+    with pytest.raises(RuntimeError, match="lost or duplicated records of partition 7"):
         label(rows)
     labels = label([0, 2, 4])
     assert labels["record"].to_pylist() == [11, 13, 15]

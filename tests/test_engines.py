@@ -515,7 +515,7 @@ def test_the_memory_limit_is_kept_by_all_processes_together(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     facts = json.loads(done.stdout)
     assert facts["engine"] == "local, 1 process"
-    together = re.fullmatch(r"(\d+) MB in all, (\d+) MB a process", facts["peak memory"])
+    together = re.fullmatch(r"(\d+) MB in total, (\d+) MB per process", facts["peak memory"])
     assert int(together[2]) * 1e6 <= int(together[1]) * 1e6 <= limit
     assert parquet.read_metadata(tmp_path / "out.parquet").num_rows == n
 
@@ -586,7 +586,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ),
         ({"max_left_out": "2"}, "'max_left_out' must be"),
         ({"output": None}, "'output' must name a file"),
-        ({"output": "out.sav"}, "beyond memory"),
+        ({"output": "out.sav"}, "for a table on disk"),
         ({"weights": [1.0]}, "'weights' must name a column"),
         ({"labels": "out.parquet"}, "'labels' must not name the output"),
         ({"labels": "labels.html"}, "must end in"),
@@ -654,7 +654,7 @@ def test_a_file_that_is_changed_meanwhile_is_not_released(table, tmp_path, monke
         table.reverse().write_parquet(tmp_path / "in.parquet")
 
     monkeypatch.setattr(local, "_join_parquet", replaced)
-    with pytest.raises(FileError, match="was changed while it was masked"):
+    with pytest.raises(FileError, match="changed during masking"):
         masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 

@@ -298,7 +298,7 @@ def test_a_table_that_is_another_when_computed_again_is_found_out(spark, table):
     def change(found):
         return found.set_column(0, "a", pa.array(np.random.default_rng().normal(size=len(found))))
 
-    with pytest.raises(InputError, match=r"gives other records when .*data = data\.persist\(\)"):
+    with pytest.raises(InputError, match=r"changes when Spark computes it again.*data = data\.persist\(\)"):
         shoal.mask(in_parts(spark, table, 2, change), **ASKED)
     kept = in_parts(spark, table, 2, change).persist()
     assert shoal.mask(kept, **ASKED).data.count() == 1200
@@ -410,7 +410,7 @@ def test_what_does_not_go_with_spark_is_refused(spark, table, tmp_path):
             {"data": tmp_path / "in.csv", "engine": "spark", "master": "yarn", "output": tmp_path / "o.parquet"},
             "a Spark session is active",
         ),
-        ({"data": data.selectExpr("*", "interval '1' year as y")}, "'data' has columns that Spark cannot hand over"),
+        ({"data": data.selectExpr("*", "interval '1' year as y")}, "'data' has columns that Spark cannot transfer"),
     ):
         with pytest.raises((InputError, OSError), match=re.escape(words)):
             shoal.mask(asked.pop("data"), **{**ASKED, **asked})

@@ -45,7 +45,9 @@ def mst(
     else:
         check_tree(tree, X)
         if metric not in ("euclidean", tree.metric):
-            raise InputError(f"{option('metric')} is {metric!r}, but the tree was built with {tree.metric!r}.")
+            raise InputError(
+                f"{option('metric')} is {metric!r}, but the tree was built with {tree.metric!r}. Omit one."
+            )
     labels: Ints = _cut(tree.ends, k)
     return labels
 

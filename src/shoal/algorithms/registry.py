@@ -83,7 +83,7 @@ class Option:
         0.2
         """
         if value is REQUIRED:
-            raise InputError(f"{option(self.name)} of method {method!r} is required: it has no default.")
+            raise InputError(f"{option(self.name)} of method {method!r} is required.")
         if value is None or value is self.default:
             return value
         if self.also and not isinstance(value, str):
@@ -178,7 +178,7 @@ class Method:
         return self.function if callable(self.function) else _load(self.function)
 
     def seconds(self, options: Mapping[str, Any]) -> float | None:
-        """Return the time limit of a run in seconds, or None if the method does not enforce one."""
+        """Return the time limit of a run in seconds; None without a limit that the method enforces."""
         if self.time_option is None:
             return None
         limit: float | None = options.get(self.time_option)
@@ -529,7 +529,7 @@ def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
 def options_for(
     entry: Method, method: str | Callable[..., Any] | Method, options: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return the options of the chosen method: where `AUTO` uses the optimum, its options have no effect.
+    """Return the options of the method; `AUTO` ignores them if it uses the optimum for one column.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def _opened(tree: KdTree, at: Ints) -> Ints:
 
 @kernel
 def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
-    """Make the first improving 2-opt move that links a to a neighbour; return the number of touched places (0, 4)."""
+    """Make the first improving 2-opt move that links a to a neighbour; return the count of touched places (0 or 4)."""
     n = len(at)
     for direction in (1, -1):
         b = at[(step[a] + direction) % n]
@@ -146,7 +146,7 @@ def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
 
 @kernel
 def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
-    """Make the first improving Or-opt move that links a to a neighbour; return the number of touched places (0, 6)."""
+    """Make the first improving Or-opt move that links a to a neighbour; return the count of touched places (0 or 6)."""
     n = len(at)
     for direction in (1, -1):
         p = at[(step[a] - direction) % n]

@@ -8,12 +8,10 @@ group g, c_g its size and D_ij the squared distance of two records. Swapping i o
 
 which follows from Σ_{j∈g} D_ij = c_g e_ig + SSE_g and the change in terms of pair sums (`optimize.patch`).
 
-* ``steepest`` is the paper's variant: the best of all swaps, repeatedly. The best partner of every record is stored,
-and
+* ``steepest`` is the paper's variant: the best of all swaps, repeatedly. The best partner of each record is stored, and
   only those that a swap may have changed are searched again: O(d n²) once, then per swap O(d n k) and the few records
   whose partner is gone. O(n d) memory.
-* ``fast`` considers only the groups of the nearest neighbours and swaps each record in turn with its best partner
-there:
+* ``fast`` considers only the groups of nearest neighbours and swaps each record in turn with its best partner there:
   O(d n k) per sweep plus the neighbour lists, O(n min(k, 256)) memory.
 """
 

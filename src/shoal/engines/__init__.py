@@ -1,1 +1,1 @@
-"""Engines: where blocks are found and masked when a table does not fit in memory."""
+"""Engines for tables that do not fit in memory: local processes, Dask, Spark."""

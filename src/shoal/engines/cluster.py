@@ -1,12 +1,12 @@
-"""The records of a cluster: what Dask and Spark share.
+"""The records of a cluster: the common part of Dask and Spark.
 
-A platform offers two things. `Platform.map_parts` runs a function on every part, where the part is. `Platform.shuffle`
-sends records to targets, runs a function on every target, and sends its answers back. All else is the same on every
-cluster and written here: the functions, the order of the records, and the refusal of a part that has changed.
+A platform offers two operations. `Platform.map_parts` runs a function on every part, where the part is.
+`Platform.shuffle` sends records to targets, runs a function on every target, and sends the answers back. Everything
+else is common and written here: the functions, the order of the records, and the refusal of a part that has changed.
 
-A cluster moves tables with one row per record, in any order. Every row therefore names the part and the row that it
-came from, and is put in order where it arrives, so that the result is that of any other engine. A part that a cluster
-computes again must be the part that it was: a digest decides, and otherwise nothing is released.
+A cluster moves tables with one row per record, in any order. Every row therefore carries its part and row number and is
+sorted on arrival, so that the result equals that of any other engine. A part that a cluster computes again must be
+unchanged: its digest is compared, and if it differs, nothing is released.
 
 Cost: a sort of each target and of each part.
 """
@@ -51,20 +51,20 @@ __all__ = [
 ]
 
 RECORDS = 250_000  # of a target, and of a part of a file
-COPIES = 3  # of what a target needs that must fit in the memory of a worker
-GROUP = "group"  # the answer that numbers the groups of a target
-TARGET, PART, ROW = "target", "part", "row"  # where a record goes, and where it comes from
+COPIES = 3  # copies of a target that must fit in the memory of a worker
+GROUP = "group"  # the answer with the group numbers of a target
+TARGET, PART, ROW = "target", "part", "row"  # the destination and the origin of a record
 
 
 class SharedArguments:
-    """Arguments of many tasks, which go to the cluster once."""
+    """Arguments of many tasks, sent to the cluster once."""
 
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
 
 
 class Step(NamedTuple):
-    """A function for every part: ``function(number, *contents, each[number], shared)``."""
+    """A function for every part, called as ``function(number, *contents, each[number], shared)``."""
 
     function: Callable[..., Any]
     shared: SharedArguments
@@ -72,22 +72,22 @@ class Step(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The result of a function for a part: arrays that stay on the cluster, and facts that come to the caller."""
+    """The result of a function for a part: arrays that stay on the cluster, and facts for the caller."""
 
     arrays: Arrays
     facts: Any = None
 
 
 class PartState(NamedTuple):
-    """A fingerprint of a part, to be compared when the part is computed again."""
+    """A fingerprint of a part, to detect changes when the part is computed again."""
 
     rows: int
-    records: int  # those that are released
-    digest: bytes  # of the arrays that were made of it
+    records: int  # released records
+    digest: bytes  # digest of the arrays made of the part
 
 
 class UntouchedColumns(NamedTuple):
-    """Columns that stay as they are, of parts that are checked once more."""
+    """Columns that are released unchanged, from parts that are checked once more."""
 
     table: Any  # of the platform
     read: Sequence[str]
@@ -96,10 +96,10 @@ class UntouchedColumns(NamedTuple):
 
 
 class ClusterTable(Protocol):
-    """A table in parts, wherever a cluster has it."""
+    """A table in parts on a cluster."""
 
-    dialect: Dialect | None  # of tables of text
-    changed: str  # the refusal of a part that is another when it is computed again
+    dialect: Dialect | None  # for text tables
+    changed: str  # the refusal if a recomputed part has changed
 
     @property
     def names(self) -> Sequence[str]:
@@ -116,21 +116,21 @@ class ClusterTable(Protocol):
         """Return the number of records of each part."""
 
     def some(self, columns: Sequence[str]) -> Any:
-        """Return the parts with some columns, for the platform to run functions on."""
+        """Return the parts with some columns, as input for the platform's functions."""
 
 
 class Platform(Protocol):
-    """A cluster: it runs functions on parts, and brings records together."""
+    """A cluster that runs functions on parts and brings records together."""
 
     name: str
-    parallel: int  # targets that are worked on at a time
-    room: int  # bytes that each of them may take, 0 if unknown
+    parallel: int  # targets processed at the same time
+    room: int  # bytes of memory for each of them, 0 if unknown
 
     def map_parts(self, step: Step, parts: Any) -> Any:
-        """Return the pieces that a function makes of parts."""
+        """Run a function on parts and return the pieces."""
 
     def facts(self, pieces: Any, replaced: Any = None) -> tuple[Any, list[Any]]:
-        """Compute pieces, which stay on the cluster instead of others; return them and the facts of each."""
+        """Compute pieces, which replace others on the cluster; return them and the facts of each."""
 
     def merged(self, pieces: Any, combine: Callable[[Any, Any], Any]) -> Any:
         """Return the facts of all pieces, merged in a tree on the cluster."""
@@ -138,26 +138,26 @@ class Platform(Protocol):
     def shuffle(
         self, pieces: Any, assign: Step, gather: Step, regrouping: Regrouping, parts: int
     ) -> tuple[Any, list[Any]]:
-        """Send records to targets and answers back to the parts; return the answers, and the facts of each target."""
+        """Send records to targets and answers back to the parts; return the answers and the facts of each target."""
 
     def join(self, answers: Any, make: Step, columns: UntouchedColumns | None = None) -> Any:
-        """Return tables that are made of the answers to each part, and of the columns of it that stay."""
+        """Return a table per part, made of its answers and its unchanged columns."""
 
     def publish(self, tables: Any, schema: Schema) -> tuple[Any, ClusterTable]:
-        """Keep tables on the cluster; return them as the user knows them, and to be read again."""
+        """Keep tables on the cluster; return them in the user's type, and as a table to read again."""
 
     def write(self, tables: Any, path: Path, plain: Sequence[str], *, private: bool = False) -> Any:
-        """Write tables where they are; columns of `plain` hardly repeat their values. Return where they are then."""
+        """Write tables on the workers and return their place; values of `plain` columns hardly repeat."""
 
     def written(self, place: Any) -> ClusterTable:
-        """Return tables that were written, to be read again."""
+        """Return written tables, to be read again."""
 
     def summary(self, parts: int) -> Mapping[str, object]:
         """Return facts for the summary."""
 
 
 class ClusterRecords(Records):
-    """A table in parts on a cluster; the parts and the order of the records stay as they are."""
+    """A table in parts on a cluster; the parts and the order of the records do not change."""
 
     whole = False
     threads = 1
@@ -167,7 +167,7 @@ class ClusterRecords(Records):
         platform: Platform,
         table: ClusterTable,
         parameters: Mapping[str, Any] | None = None,
-        firsts: Sequence[int] | None = None,  # the number of the first record of each part, if it is known
+        firsts: Sequence[int] | None = None,  # the number of the first record of each part, if known
     ) -> None:
         self.name, self.parallel, self.dialect = platform.name, platform.parallel, table.dialect
         self.parameters: Mapping[str, Any] = parameters or {}
@@ -189,15 +189,15 @@ class ClusterRecords(Records):
         return self._table.schema()
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the records of a target: a few copies must fit in the memory of a thread of a worker."""
+        """Return the number of records of a target: a few copies must fit in the memory of a worker thread."""
         room = self._platform.room
         return max(1, min(RECORDS, room // (COPIES * 8 * numbers))) if room else RECORDS
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Do nothing: workers load kernels as they need them."""
+        """Do nothing: workers load kernels on demand."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of every part, which stay on the cluster."""
+        """Make arrays of every part; they stay on the cluster."""
         names = [str(name) for name in columns]
         if self._firsts is None:
             self._firsts = np.cumsum([0, *self._table.lengths(names)]).tolist()
@@ -214,25 +214,27 @@ class ClusterRecords(Records):
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
     ) -> Any:
-        """Look at all parts; the results are merged where they are."""
+        """Run a function on all parts; the results are merged on the cluster."""
         shared = SharedArguments(function, arguments, self._table.changed)
         looked = self._platform.map_parts(Step(look, shared, self._with_states(own)), self._arrays)
         return _unrefused([self._platform.merged(looked, combine)])[0]
 
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Shuffle the records to their targets, and answers back to the parts."""
-        if GROUP in how.answered:  # groups are numbered from target to target
-            how = replace(how, answered={**how.answered, TARGET: ("int32", 1)})
+    def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+        """Shuffle the records to their targets, and the answers back to the parts."""
+        if GROUP in regrouping.answered:  # groups are numbered across targets
+            regrouping = replace(regrouping, answered={**regrouping.answered, TARGET: ("int32", 1)})
         assign = Step(
-            assign_records, SharedArguments(replace(how, own=()), self._table.changed), self._with_states(how.own)
+            assign_records,
+            SharedArguments(replace(regrouping, own=()), self._table.changed),
+            self._with_states(regrouping.own),
         )
-        gather = Step(gather_records, SharedArguments(replace(how, own=())))
-        self._answers, facts = self._platform.shuffle(self._arrays, assign, gather, how, len(self._states))
-        self._arrays = None  # the platform may let go of them
+        gather = Step(gather_records, SharedArguments(replace(regrouping, own=())))
+        self._answers, facts = self._platform.shuffle(self._arrays, assign, gather, regrouping, len(self._states))
+        self._arrays = None  # allow the platform to free them
         return _unrefused(facts)
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Put the released values in the parts, which stay on the cluster or are written where they are."""
+        """Combine the released values with the parts, which stay on the cluster or are written there."""
         stay, numbers = ([str(name) for name in names] for names in (layout.read, layout.numbers))
         read = list(dict.fromkeys([*self._reading.columns, *stay])) if self._reading else stay
         check = Step(check_part, SharedArguments(self._reading, stay), self._with_states(self._firsts or []))
@@ -246,7 +248,7 @@ class ClusterRecords(Records):
         return Released(native, ClusterRecords(self._platform, released, firsts=firsts), self._table.notes)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
-        """Write the labels where they are, in the order of the input."""
+        """Write the labels on the workers, in input order."""
         step = Step(label_part, SharedArguments(groups), self._with_states(self._firsts or []))
         self._platform.write(self._platform.join(self._answers, step), path, [], private=True)
 
@@ -259,7 +261,7 @@ class ClusterRecords(Records):
 
 
 def _unrefused(results: list[Any]) -> list[Any]:
-    """Raise the first refusal, of the first records that were refused, whichever task was the first to end."""
+    """Raise the first refusal in the order of the records, whichever task ended first."""
     for result in results:
         if isinstance(result, Exception):
             raise result
@@ -267,7 +269,7 @@ def _unrefused(results: list[Any]) -> list[Any]:
 
 
 def merge(results: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
-    """Combine results, in their order; a refusal among them is the result."""
+    """Combine results in their order; return a refusal if there is one."""
     total, *rest = results
     for result in rest:
         if isinstance(total, Exception):
@@ -276,12 +278,12 @@ def merge(results: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
     return total
 
 
-# What workers do
+# Functions for workers
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The function that makes arrays of a part, and its arguments."""
+    """A function that makes arrays of a part, and its arguments."""
 
     function: Callable[..., tuple[Arrays, Any]]
     arguments: Sequence[Any]
@@ -290,7 +292,7 @@ class Reading:
     changed: str
 
     def apply(self, native: Any, first: int) -> tuple[Arrays, Any]:
-        """Return the arrays of the columns, and the facts of them."""
+        """Return the arrays and the facts of the columns."""
         return self.function(_open(native, self.columns, self.dialect), first, *self.arguments)
 
 
@@ -300,7 +302,7 @@ def read_part(number: int, part: Any, first: int | None, shared: SharedArguments
     try:
         native = _read(part, reading.columns)
         arrays, result = reading.apply(native, first or 0)
-    except Exception as error:  # noqa: BLE001 - the caller raises it: the first, if several parts are refused
+    except Exception as error:  # noqa: BLE001 - the caller raises the first refusal of all parts
         return Piece({}, (error, None))
     rows = len(native)
     records = next((len(array) for name, array in arrays.items() if name != KEPT), rows)
@@ -315,7 +317,7 @@ def look(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedA
 
 
 def assign_records(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedArguments) -> Piece:
-    """Return the records of a part as they are moved, each with its target and its row in the given table."""
+    """Return the records of a part for the shuffle, each with its target and its row in the input."""
     regrouping, changed = shared.arguments
     state, argument = each
     arrays = _unchanged(number, piece, state, changed)
@@ -329,7 +331,7 @@ def assign_records(number: int, piece: Piece, each: tuple[PartState, Any], share
 
 
 def gather_records(number: int, columns: Arrays, each: None, shared: SharedArguments) -> Piece:
-    """Work on the records of a target, in the order of the input; its answers go to the parts of these."""
+    """Process the records of a target, in input order, and return answers for their parts."""
     (regrouping,) = shared.arguments
     order = np.lexsort((columns[ROW], columns[PART]))
     answers, result = regrouping.gather(
@@ -342,13 +344,13 @@ def gather_records(number: int, columns: Arrays, each: None, shared: SharedArgum
 
 
 def collect_part(columns: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
-    """Return the answers of all targets to a part, in the order of its records, and the rows of these."""
+    """Return the answers of all targets to a part, in the order of its records, with their rows."""
     order = np.argsort(columns[ROW], kind="stable")
     return {ROW: columns[ROW][order], **as_arrays(columns, shapes, order)}
 
 
 def check_part(number: int, part: Any, each: tuple[PartState, int], shared: SharedArguments) -> Any:
-    """Return the columns of a part that stay, or all of a frame, unless it is another part than the one masked."""
+    """Return the unchanged columns of a part, or all columns of a frame; refuse a part that has changed."""
     reading, columns = shared.arguments
     state, first = each
     native = _read(part, list(dict.fromkeys([*columns, *reading.columns])))
@@ -365,7 +367,7 @@ def release_part(number: int, native: Any, answers: Arrays, state: PartState | N
         table = open_table(native)
     elif native.num_columns:
         table = _open(native, layout.read, dialect)
-    else:  # only the answers show how many records there are
+    else:  # only the answers have the number of records
         import pyarrow as pa
 
         native = pa.table({ROW: answers[ROW]}).select([])
@@ -380,7 +382,7 @@ def release_part(number: int, native: Any, answers: Arrays, state: PartState | N
 
 
 def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None, shared: SharedArguments) -> Any:
-    """Return the group of each released record of a part, and its size; groups count from target to target."""
+    """Return the group of each released record of a part, and its size; groups are numbered across targets."""
     import pyarrow as pa
 
     (before,) = shared.arguments
@@ -391,14 +393,14 @@ def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None,
 
 
 def _read(part: Any, columns: Sequence[str]) -> Any:
-    """Return a part as it is, or some columns of one that is read now."""
+    """Return a part in memory, or read some columns of a file."""
     return part.read(list(columns)) if isinstance(part, FilePart) else part
 
 
 def _open(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:
-    """Open some columns of what was read."""
-    some = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
-    return open_part(some, dialect)
+    """Open selected columns of a part."""
+    selected = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
+    return open_part(selected, dialect)
 
 
 def _digest(arrays: Arrays) -> bytes:
@@ -412,7 +414,7 @@ def _digest(arrays: Arrays) -> bytes:
 
 
 def _unchanged(number: int, piece: Piece, state: PartState, changed: str) -> Arrays:
-    """Return the arrays of a part; refuse those that the cluster has lost and made of other records."""
+    """Return the arrays of a part; refuse those that the cluster recomputed from different records."""
     if piece.facts[1] != state:
         raise InputError(changed.format(part=number))
     return piece.arrays
@@ -421,24 +423,24 @@ def _unchanged(number: int, piece: Piece, state: PartState, changed: str) -> Arr
 def _check_whole(number: int, answers: Arrays, state: PartState | None) -> None:
     rows = answers[ROW]
     if state is not None and (len(rows) != state.records or (np.diff(rows) <= 0).any()):
-        raise RuntimeError(f"The shuffle has lost or doubled records of partition {number}.")
+        raise RuntimeError(f"The shuffle lost or duplicated records of partition {number}.")
 
 
 # Records as columns
 
 
 def sent_types(regrouping: Regrouping) -> dict[str, str]:
-    """Return the columns that records are moved as, and the type of each."""
+    """Return the columns of moved records and their types."""
     return {PART: "int32", ROW: "int64", **column_types(regrouping.sent)}
 
 
 def answered_types(regrouping: Regrouping) -> dict[str, str]:
-    """Return the columns that answers are moved as, and the type of each."""
+    """Return the columns of moved answers and their types."""
     return {ROW: "int64", **column_types(regrouping.answered)}
 
 
 def column_types(shapes: Shapes) -> dict[str, str]:
-    """Return the columns that arrays of these shapes become, and the type of each.
+    """Return the columns for arrays of these shapes and their types.
 
     Examples
     --------
@@ -449,7 +451,7 @@ def column_types(shapes: Shapes) -> dict[str, str]:
 
 
 def as_columns(arrays: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
-    """Return arrays as the columns of a table."""
+    """Convert arrays to the columns of a table."""
     columns: dict[str, NDArray[Any]] = {}
     for name, (kind, width) in shapes.items():
         array = arrays[name].reshape(-1, width).astype(kind, copy=False)
@@ -458,7 +460,7 @@ def as_columns(arrays: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
 
 
 def as_arrays(columns: Arrays, shapes: Shapes, order: Any = slice(None)) -> dict[str, NDArray[Any]]:
-    """Return columns as the arrays that they were, in another order if one is given."""
+    """Convert columns back to arrays, in another order if requested."""
     return {
         name: np.column_stack([columns[f"{name}_{j}"][order] for j in range(width)]).astype(kind, copy=False)
         for name, (kind, width) in shapes.items()

@@ -1,12 +1,12 @@
-"""The platform of Dask: a Dask DataFrame in, a Dask DataFrame out, or files to files, on whatever cluster there is.
+"""The Dask platform: from Dask DataFrame to Dask DataFrame or from files to files, on any Dask cluster.
 
-Partitions are the parts. Arrays of numbers stay on the workers, which spill them; records are brought together by
-Dask's own shuffle, counts are merged in a tree, and workers write what is released. The number of tasks grows as the
-number of partitions, and only what is known of parts and targets comes to the caller.
+Partitions are the parts. Arrays of numbers stay on the workers, which spill them to disk. Dask's shuffle brings records
+together, counts are merged in a tree, and workers write the release. The number of tasks grows linearly with the number
+of partitions, and the caller receives only facts about parts and targets.
 
-On a cluster the shuffle is P2P: workers send rows to each other and buffer them on disk, with a task for each partition
-in and out and one between them. Dask sends a row to the partition that a hash of its key names; each target therefore
-gets a key that Dask's hash sends exactly there.
+On a cluster the shuffle is P2P: workers send rows to each other and buffer them on disk, with one task per partition in
+and out and one in between. Dask sends a row to the partition given by a hash of its key; each target therefore gets a
+key that Dask's hash maps to it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from shoal.tables.formats.arrow_files import PARQUET, describe_parquet
 from shoal.tables.outputs import folder_beside
 from shoal.tables.sources import Source, find_paths, open_source
 
-with suppress(ImportError):  # without Dask, `_connected` tells what to install
-    # When a worker is sent its first task, not within one: Python gives a thread half of a library that another thread
-    # is importing by one of its parts, as unpickling does.
+with suppress(ImportError):  # without Dask, `_connected` explains how to install it
+    # Import when a worker receives its first task, not within one: a thread that imports part of a library, as
+    # unpickling does, may see it half-initialised while another thread imports it.
     import pandas as pd
 
 __all__ = ["DaskPlatform", "open_dask"]
 
-FAN = 16  # results that are merged at a time
+FAN = 16  # results merged in one task
 
 
 @contextmanager
@@ -67,9 +67,9 @@ def open_dask(
     codes: Codes,
     csv: Mapping[str, str | None],
 ) -> Iterator[ClusterRecords]:
-    """Give the records of a Dask DataFrame, or of files that the workers of a cluster can read.
+    """Open the records of a Dask DataFrame, or of files that the workers of a cluster can read.
 
-    CSV files are rewritten as Parquet first, in a folder beside the output that the workers must be able to read.
+    CSV files are first rewritten as Parquet in a folder next to the output, which the workers must be able to read.
     """
     if is_dask(data):
         yield ClusterRecords(DaskPlatform(), FrameParts(data))
@@ -81,22 +81,22 @@ def open_dask(
         )
     if output is None:
         raise InputError(
-            f"{parameter('output')} must name a Parquet data set for {setting('engine', 'dask')}, got none."
+            f"{parameter('output')} must name a Parquet data set for {setting('engine', 'dask')}, got nothing."
         )
     check_data_set(output)
     target, places = as_place(output), _find(data)
     _check_apart(target, places)
-    beside = folder_beside(target.resolve()) if isinstance(target, Path) else nullcontext()
-    with _connected(scheduler), beside as folder:
+    temporary = folder_beside(target.resolve()) if isinstance(target, Path) else nullcontext()
+    with _connected(scheduler), temporary as folder:
         if suffix_of(places[0]) in CSV:
             if folder is None:
                 raise InputError(
-                    f"Output {target} is an address: CSV files are rewritten as Parquet next to the output, which must "
-                    "be a path then. Convert them to Parquet first, or use a path."
+                    f"Output {target} is an address, but CSV files are rewritten as Parquet next to the output, "
+                    "which must be a path. Convert them to Parquet first, or use a path."
                 )
             source = open_source(places, folder, RECORDS, numbers=numbers, codes=codes, named=True, **csv)  # type: ignore[arg-type]
             if not source.parts:
-                raise InputError(f"File {data} has no records. Mask a table with at least k.")
+                raise InputError(f"File {data} is empty. Mask a table with at least k records.")
         else:
             if isinstance(places[0], Path):
                 describe_parquet(places[0])
@@ -113,20 +113,20 @@ def _connected(scheduler: str | None) -> AbstractContextManager[Any]:
     if scheduler is None:
         return nullcontext()
     try:
-        # One that cannot connect must not become Dask's default: whatever is computed later would wait for it.
+        # A client that fails to connect must not become Dask's default: later computations would wait for it.
         distributed.Client(scheduler, set_as_default=False).close()
     except (OSError, ValueError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
-            f"{parameter('scheduler')} must be the address of a Dask scheduler that answers, got {scheduler!r} "
-            f"({lines[0].rstrip('.')}). Check the address, or leave it out to mask on this machine."
+            f"{parameter('scheduler')} must be the address of a running Dask scheduler, got {scheduler!r} "
+            f"({lines[0].rstrip('.')}). Check the address, or omit it to mask on this machine."
         ) from None
     client: AbstractContextManager[Any] = distributed.Client(scheduler)
     return client
 
 
 def _find(data: str | os.PathLike[str]) -> list[Any]:
-    """Return the files of a path or an address."""
+    """Return the files at a path or an address."""
     place = as_place(data)
     if isinstance(place, Path):
         return [path.resolve() for path in find_paths(place)]
@@ -139,7 +139,7 @@ def _find(data: str | os.PathLike[str]) -> list[Any]:
 
 
 def _check_apart(target: Place, places: Sequence[Place]) -> None:
-    """Refuse an output whose old files are the input."""
+    """Refuse an output that would overwrite the input."""
     for place in places:
         inside = (
             target.resolve() in (place, *place.parents)
@@ -151,7 +151,7 @@ def _check_apart(target: Place, places: Sequence[Place]) -> None:
 
 
 class DaskPlatform:
-    """Dask, with the cluster that computes now or in this process."""
+    """Dask with its current cluster, or in this process."""
 
     name = "dask"
 
@@ -161,7 +161,7 @@ class DaskPlatform:
         self.parallel = max(1, threads)
 
     def map_parts(self, step: Step, parts: Sequence[Any]) -> list[Any]:
-        """Return the pieces that a function makes of parts."""
+        """Run a function on parts and return the pieces."""
         shared = self._share(step.shared)
         return [
             self._delayed(step.function)(number, part, argument, shared)
@@ -169,7 +169,7 @@ class DaskPlatform:
         ]
 
     def facts(self, pieces: Sequence[Any], replaced: list[Any] | None = None) -> tuple[list[Any], list[Any]]:
-        """Compute pieces, which stay on the workers instead of others; return them and the facts of each."""
+        """Compute pieces, which replace others on the workers; return them and the facts of each."""
         if replaced is not None:
             replaced.clear()
         persisted = list(self._dask.persist(*pieces))
@@ -188,15 +188,15 @@ class DaskPlatform:
     ) -> tuple[list[Any], list[Any]]:
         """Send records to targets and answers back to the parts."""
         to_targets, to_parts = keys_of(regrouping.targets), keys_of(parts)
-        there = self._share(SharedArguments(assign._replace(each=()), to_targets))
+        to_send = self._share(SharedArguments(assign._replace(each=()), to_targets))
         dealt = [
-            self._delayed(_assign)(number, piece, argument, there)
+            self._delayed(_assign)(number, piece, argument, to_send)
             for number, (piece, argument) in enumerate(zip(pieces, assign.each, strict=True))
         ]
-        back = self._share(SharedArguments(gather, to_targets, to_parts))
+        to_gather = self._share(SharedArguments(gather, to_targets, to_parts))
         moved = enumerate(self._moved(dealt, regrouping.targets, sent_types(regrouping)))
-        # Each with a graph of its own from here on, or the second shuffle would be built from as many copies of it.
-        gathered = self._dask.persist(*[self._delayed(_gather)(target, table, back) for target, table in moved])
+        # Cut the graph here; otherwise the second shuffle would contain a copy of it per target.
+        gathered = self._dask.persist(*[self._delayed(_gather)(target, table, to_gather) for target, table in moved])
         collected: list[Any] = []
         if regrouping.answered:
             answers = [piece[0] for piece in gathered]
@@ -211,13 +211,13 @@ class DaskPlatform:
         library = import_module("dask.dataframe")
         empty = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in {TARGET: "int64", **types}.items()})
         frame = library.from_delayed(list(pieces), meta=empty, verify_meta=False)
-        # P2P needs workers; in this process tasks do, which Dask merges in stages.
+        # P2P needs workers; in this process Dask merges tasks in stages.
         method = "tasks" if client_of(self._dask) is None else "p2p"
         moved = frame.shuffle(TARGET, npartitions=targets, ignore_index=True, shuffle_method=method)
         return list(moved.to_delayed())
 
     def join(self, answers: Sequence[Any], make: Step, columns: UntouchedColumns | None = None) -> list[Any]:
-        """Return tables that are made of the answers to each part, and of the part."""
+        """Return a table per part, made of its answers and its unchanged columns."""
         if columns is None:
             return self.map_parts(make, answers)
         checked, shared = self.map_parts(columns.check, columns.table.parts), self._share(make.shared)
@@ -232,11 +232,11 @@ class DaskPlatform:
         return frame, FrameParts(frame, parts)
 
     def write(self, tables: Sequence[Any], path: Path, plain: Sequence[str], *, private: bool = False) -> Source:
-        """Let the workers write a data set, a file for each part."""
+        """Write a data set on the workers, one file per part."""
         return write_parts(self._dask, tables, as_place(path), plain)
 
     def written(self, place: Source) -> FileParts:
-        """Return tables that were written, to be read again."""
+        """Return written tables, to be read again."""
         return FileParts(place)
 
     def summary(self, parts: int) -> Mapping[str, object]:
@@ -248,30 +248,30 @@ class DaskPlatform:
         return self._dask.delayed(function, pure=False)
 
     def _share(self, values: SharedArguments) -> Any:
-        """Return arguments as a task of its own, which all others depend on."""
+        """Return arguments as a separate task on which all others depend."""
         return self._dask.delayed(values, name=f"arguments-{uuid.uuid4().hex}", traverse=False)
 
 
 def client_of(dask: Any) -> Any:
-    """Return the client of the cluster that computes now, None if this process does."""
+    """Return the client of the current cluster, or None if this process computes."""
     scheduler = getattr(dask.base.get_scheduler(), "__self__", None)
     return scheduler if hasattr(scheduler, "scheduler_info") else None
 
 
 def _workers(dask: Any) -> tuple[int, int, int]:
-    """Return the number of workers, of all their threads, and the least memory of a thread; zeros if not known."""
+    """Return the numbers of workers and threads, and the least memory per thread; zeros if unknown."""
     client = client_of(dask)
     if client is None:
         return 0, 0, 0
     threads = client.nthreads().values()
-    infos = client.scheduler_info()["workers"].values()  # some of them, on large clusters
-    rooms = [int(one["memory_limit"]) // one["nthreads"] for one in infos if one["memory_limit"]]
+    infos = client.scheduler_info()["workers"].values()  # a subset on large clusters
+    rooms = [int(info["memory_limit"]) // info["nthreads"] for info in infos if info["memory_limit"]]
     return len(threads), sum(threads), min(rooms, default=0)
 
 
 @lru_cache(maxsize=8)
 def keys_of(targets: int) -> Ints:
-    """Return a number for each target that Dask's hash sends to the partition of that number.
+    """Return a number for each target that Dask's hash maps to the partition of that target.
 
     Examples
     --------
@@ -279,21 +279,21 @@ def keys_of(targets: int) -> Ints:
     [3, 0, 1]
     """
     hashed = import_module("dask.dataframe.shuffle").partitioning_index
-    tried = 16 * targets
+    key_count = 16 * targets
     while True:
-        # Dask makes floating-point numbers of all numbers before it hashes them.
-        places = hashed(pd.DataFrame({TARGET: np.arange(tried, dtype=np.float64)}), targets)
+        # Dask converts all numbers to floating point before it hashes them.
+        places = hashed(pd.DataFrame({TARGET: np.arange(key_count, dtype=np.float64)}), targets)
         reached, keys = np.unique(np.asarray(places), return_index=True)
         if len(reached) == targets:
             return keys
-        tried *= 2
+        key_count *= 2
 
 
-# What workers do
+# Functions for workers
 
 
 def _assign(number: int, piece: Piece, argument: Any, shared: SharedArguments) -> Any:
-    """Return the records of a part as a table, each with the key of its target."""
+    """Return the records of a part as a table with the key of each record's target."""
     step, keys = shared.arguments
     columns = dict(step.function(number, piece, argument, step.shared).arrays)
     columns[TARGET] = keys[columns[TARGET]]
@@ -301,7 +301,7 @@ def _assign(number: int, piece: Piece, argument: Any, shared: SharedArguments) -
 
 
 def _gather(number: int, table: Any, shared: SharedArguments) -> Piece:
-    """Work on the records of a target; its answers have the keys of the parts that they go to."""
+    """Process the records of a target; its answers have the keys of their parts."""
     step, keys, keys_of_parts = shared.arguments
     piece = step.function(number, _columns(table, keys[number]), None, step.shared)
     if not piece.arrays:
@@ -318,8 +318,8 @@ def _collect(number: int, table: Any, shared: SharedArguments) -> Arrays:
 
 
 def _columns(table: Any, key: int) -> dict[str, Any]:
-    """Return the columns of a table that has come to its target."""
+    """Return the columns of a table after a shuffle; check that it arrived at its target."""
     columns = {str(name): table[name].to_numpy() for name in table.columns}
     if (columns[TARGET] != key).any():
-        raise RuntimeError("The shuffle has sent records to another partition than that of their key.")
+        raise RuntimeError("The shuffle sent records to the wrong partition.")
     return columns

@@ -1,7 +1,7 @@
-"""Tables of Dask: partitions of a Dask DataFrame, or parts of files that workers read and write themselves.
+"""Dask tables: partitions of a Dask DataFrame, or parts of files that workers read and write.
 
-Given tables are not held by us: a part is computed, or read, again whenever it is looked at. Released ones are held by
-the cluster, or written by its workers.
+Input tables are not kept in memory: a part is computed or read again whenever it is needed. Released tables are held by
+the cluster or written by its workers.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ from shoal.tables.table import NO_INDEX, check_names
 
 __all__ = ["FileParts", "FrameParts", "dask_refusals", "read_files", "release_parts", "write_parts"]
 
-BYTES = 64_000_000  # of a part that is read from a file, if its row groups are no larger
-CHANGED = (
-    f"{parameter('data')} gave other records when it was computed again (partition {{part}}). Nothing was released. "
-)
+BYTES = 64_000_000  # of a part of a file, if its row groups are no larger
+CHANGED = f"{parameter('data')} changed when it was computed again (partition {{part}}). Nothing was released. "
 
 
 class FrameParts:
-    """The partitions of a Dask DataFrame; `persisted`, if workers hold them already."""
+    """The partitions of a Dask DataFrame; `persisted` are those already on the workers."""
 
     dialect: Dialect | None = None
-    changed = CHANGED + "Hold it on the cluster first: data = data.persist()."
+    changed = CHANGED + "Persist it on the cluster first: data = data.persist()."
 
     def __init__(self, frame: Any, persisted: Sequence[Any] | None = None) -> None:
         self._dask, self._frame, self._persisted = import_module("dask"), frame, persisted
@@ -60,10 +58,10 @@ class FrameParts:
         return open_table(self._frame._meta).index_notes  # noqa: SLF001  (Dask's own description of the columns)
 
     def some(self, columns: Sequence[str]) -> list[Any]:
-        """Return the partitions, with little more than some columns."""
+        """Return the partitions, restricted to some columns if possible."""
         if self._persisted is not None:
             return self.parts
-        # Dask may put partitions of few columns together: then all columns are read.
+        # Dask may merge partitions with few columns; then all columns are read.
         narrow = list(self._frame[list(columns)].to_delayed())
         return narrow if len(narrow) == len(self.parts) else self.parts
 
@@ -73,7 +71,7 @@ class FrameParts:
             return list(self._dask.compute(*[self._dask.delayed(len)(part) for part in self.some(columns[:1])]))
 
     def schema(self) -> Schema:
-        """Return the columns; of those that hold objects, and of categories that Dask does not know, records tell."""
+        """Return the columns; object columns and unknown categories are inspected in the records."""
         delayed, empty = self._dask.delayed, self._frame._meta  # noqa: SLF001  (Dask's own description of the columns)
         numeric = [name for name, kind in as_polars(empty).schema.items() if kind.is_numeric()]
         objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
@@ -102,7 +100,7 @@ class FileParts:
         return self._source.names
 
     def some(self, columns: Sequence[str]) -> list[Any]:
-        """Return the parts: of files only those columns are read that are asked for."""
+        """Return all parts; readers select their columns."""
         return self.parts
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
@@ -116,7 +114,7 @@ class FileParts:
 
 
 def read_files(places: Sequence[Place], rows: int) -> Source:
-    """Return the table of Parquet files, in parts of at most so many records unless a row group has more."""
+    """Open Parquet files as a table in parts of at most `rows` records, unless a row group has more."""
     dask = import_module("dask")
 
     def run(function: Any, tasks: Any) -> Any:
@@ -131,18 +129,18 @@ def read_files(places: Sequence[Place], rows: int) -> Source:
         for part in parts_of(place, groups, rows, BYTES)
     )
     if not parts:
-        raise InputError(f"File {places[0]} has no records. Mask a table with at least k.")
+        raise InputError(f"File {places[0]} is empty. Mask a table with at least k records.")
     return parquet_source(parts, schema, run)
 
 
 @contextmanager
 def dask_refusals() -> Iterator[None]:
-    """Refuse in words what the graph that was given cannot compute."""
+    """Convert errors of the user's graph to refusals."""
     try:
         yield
     except ShoalError:
         raise
-    except Exception as error:  # whatever that graph does
+    except Exception as error:  # the user's graph may raise anything
         lines = str(error).strip().splitlines() or [""]
         raise InputError(
             f"{parameter('data')} cannot be computed by Dask ({type(error).__name__}: {lines[0]}). Try data.compute()."
@@ -152,11 +150,11 @@ def dask_refusals() -> Iterator[None]:
 def release_parts(
     dask: Any, released: Sequence[Any], levels: Mapping[Name, Sequence[Any]]
 ) -> tuple[Any, Sequence[Any]]:
-    """Return a Dask DataFrame whose partitions the cluster holds, and these: what is recounted is what is there."""
+    """Return a Dask DataFrame and its partitions, persisted so that the recount sees the released data."""
     delayed = dask.delayed
     parts: Sequence[Any] = dask.persist(*released)
     if levels:
-        # Ordered categories have the same values in all partitions, those that some record has, to be joined again.
+        # Ordered categories need the same values in all partitions: those that some record has.
         used = dask.compute(*[delayed(_levels_of)(part, list(levels)) for part in parts])
         used_levels = {
             name: [level for level in values if any(level in part.get(name, ()) for part in used)]
@@ -166,16 +164,16 @@ def release_parts(
     meta, *rows = dask.compute(delayed(_head)(parts[0]), *[delayed(len)(part) for part in parts])
     *firsts, end = np.cumsum([0, *rows]).tolist()
     parts = dask.persist(*[delayed(_numbered)(part, first) for part, first in zip(parts, firsts, strict=True)])
-    # Dask knows no divisions of a partition without records.
+    # Dask requires records in every partition for divisions.
     divisions = (*firsts, end - 1) if all(rows) else None
     frame = import_module("dask.dataframe").from_delayed(list(parts), meta=meta, divisions=divisions, verify_meta=False)
     return frame, parts
 
 
 def write_parts(dask: Any, tables: Sequence[Any], target: Place, plain: Sequence[str]) -> Source:
-    """Let the workers write a data set, a file for each part; return it as it is to be read again.
+    """Write a data set on the workers, one file per part; return it for reading.
 
-    Columns of `plain` hardly repeat their values within a part: a dictionary of them would only take time.
+    Columns of `plain` hardly repeat values within a part, so a dictionary would only cost time.
     """
     with moved_together() as outputs:
         folder = outputs.data_set(target)
@@ -189,7 +187,7 @@ def write_parts(dask: Any, tables: Sequence[Any], target: Place, plain: Sequence
         return Source(parts, tuple(schema.names), (), None)
 
 
-# What workers do
+# Functions for workers
 
 
 def _timed(part: Any, columns: Sequence[str]) -> list[Any]:
@@ -215,7 +213,7 @@ def _head(part: Any) -> Any:
 
 
 def _numbered(part: Any, first: int) -> Any:
-    """Return a partition whose records are numbered on from those before it."""
+    """Number the records of a partition from `first` on."""
     import pandas as pd
 
     return part.set_axis(pd.RangeIndex(first, first + len(part)), axis=0)

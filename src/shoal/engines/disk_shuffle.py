@@ -1,11 +1,11 @@
-"""Records regrouped on disk: dealt out from sources to targets, and what the targets answer brought back.
+"""Regroup records on disk: distribute them from sources to targets, and return the targets' answers.
 
-Every kind of array has one file. A source's records lie in a place of their own in it, sorted by target, and the source
-tells where each target begins. So a source writes one run of bytes, a target reads one from each source, its
-answers go to the same places of another file, and a source reads those in one run again. No file is opened more than
-once a task, whatever the number of sources and targets, and writing anything twice does no harm.
+Every kind of array has one file. The records of a source have their own region in it, sorted by target, and the source
+returns the start of each target. So a source writes one run of bytes, and a target reads one from each source. Its
+answers go to the same places of another file, and a source reads them in one run again. A task opens each file at most
+once, for any number of sources and targets, and writing twice does no harm.
 
-Within a target, records come in the order of the sources and, within a source, as they were.
+Within a target, records are in the order of the sources and, within a source, in input order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Places", "Shuffle", "write_all"]
 
 
 class Places(NamedTuple):
-    """Where the records of one target lie: of each source, the first and how many."""
+    """The places of the records of one target: the first record and the number per source."""
 
     firsts: Ints
     counts: Ints
@@ -38,18 +38,18 @@ class Shuffle:
     """Files of one regrouping in a folder."""
 
     folder: Path
-    name: str  # that the names of the files begin with
+    name: str  # prefix of the file names
     starts: Ints  # the first record of each source, and the number of all records
-    targets: int  # number of targets
+    targets: int
     shapes: Shapes
 
     def create(self) -> None:
-        """Make empty files."""
+        """Create empty files."""
         for name in ("order", *self.shapes):
             self._path(name).touch()
 
     def write(self, source: int, target: Ints, arrays: Mapping[str, NDArray[Any]]) -> Ints:
-        """Write the records of a source, sorted by target; return where each target begins, and their number."""
+        """Write the records of a source, sorted by target; return the start of each target, and their number."""
         order, begins = sort_by_target(target, self.targets)
         first = [int(self.starts[source])]
         self._write("order", first, [order.astype(np.uint32)])
@@ -59,7 +59,7 @@ class Shuffle:
         return starts
 
     def places(self, begins: Sequence[Ints]) -> list[Places]:
-        """Return the places of every target, from what writing the sources returned."""
+        """Return the places of every target, from the results of `write`."""
         table = np.stack(begins)
         firsts, counts = self.starts[:-1, None] + table[:, :-1], np.diff(table, axis=1)
         return [Places(firsts[:, target].copy(), counts[:, target].copy()) for target in range(self.targets)]
@@ -72,7 +72,7 @@ class Shuffle:
         return rows
 
     def answer(self, places: Places, name: str, values: NDArray[Any]) -> None:
-        """Write one row for each record of a target, in the order in which they are read."""
+        """Write one row per record of a target, in the order of reading."""
         kind, width = self.shapes[name]
         values = np.ascontiguousarray(values, dtype=kind).reshape(-1, width)
         self._write(name, places.firsts.tolist(), np.split(values, np.cumsum(places.counts)[:-1]))
@@ -80,7 +80,7 @@ class Shuffle:
     def answers(self, source: int, name: str, plus: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the rows that all targets answered to a source, in the order of its records.
 
-        `plus` are rows to add to those, in the order of the targets.
+        `plus` are rows to add to the answers, in the order of the targets.
         """
         first, last = (int(place) for place in self.starts[source : source + 2])
         kind, width = self.shapes[name]
@@ -94,7 +94,7 @@ class Shuffle:
         return rows
 
     def remove(self, *names: str) -> None:
-        """Delete files that are read no more."""
+        """Delete files that are no longer needed."""
         for name in names:
             self._path(name).unlink()
 
@@ -117,7 +117,7 @@ class Shuffle:
 
 
 def write_all(file: io.FileIO, content: memoryview) -> None:
-    """Write all of the content, or say why not."""
-    # A disk that fills up takes a part first and fails then.
+    """Write the whole content or raise an error."""
+    # A disk that fills up accepts a part first and fails on the next write.
     while content:
         content = content[file.write(content) :]

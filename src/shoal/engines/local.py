@@ -1,10 +1,10 @@
-"""The engine of tables on disk: a few processes of this machine, within a memory limit.
+"""The engine for tables on disk: a few processes of this machine, within a memory limit.
 
-Parts are row groups of Parquet files, or a CSV file rewritten as one. Only numbers of the chosen columns travel. All
-intermediate files lie in one folder beside the output and go with it. Which process does what never changes the result:
-counts are exact, and a target sees its records in the order of the input.
+Parts are row groups of Parquet files; a CSV file is first rewritten as one. Only numbers of the masked columns are
+moved. All intermediate files are in one folder next to the output and are removed with it. The assignment of tasks to
+processes never changes the result: counts are exact, and a target sees its records in input order.
 
-Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a target for each process.
+Disk: twice the numbers of the masked columns and 8 bytes per record. Memory: a part or a target per process.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from shoal.tables.table import Table
 
 __all__ = ["LocalRecords", "check_files", "open_local"]
 
-RECORDS = 250_000  # of a part and of a target, where memory allows
-COUNTED = 60_000  # of a target that is counted: most of it stays in the processor's cache
-MANY = 2_000  # targets, above which they grow instead: each reads from every part
-PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
-LEAST = 60_000_000  # bytes that it needs to work with
+RECORDS = 250_000  # of a part and of a target, if memory allows
+COUNTED = 60_000  # of a target that is only counted: most of it stays in the processor's cache
+MANY = 2_000  # maximum number of counted targets, each of which reads from every part; beyond, targets grow
+PROCESS = 330_000_000  # bytes of a process before it reads data: libraries and kernels
+LEAST = 60_000_000  # working memory that a process needs, in bytes
 
 
-Stamp = tuple[int, int, int] | None  # size, time and place of a file
+Stamp = tuple[int, int, int] | None  # size, time and inode of a file
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Limits:
 
     memory: int
     processes: int
-    room: int  # bytes that each process may work with
+    room: int  # bytes of working memory per process
 
 
 def check_files(
@@ -68,13 +68,15 @@ def check_files(
     memory: str | int | None,
     processes: int | None,
 ) -> tuple[list[Path], Path, Limits]:
-    """Return the files to mask, the target and the limits, or refuse what cannot be done from file to file."""
+    """Return the files to mask, the target and the limits; refuse requests that are impossible from file to file."""
     if output is None:
         raise InputError(f"{parameter('output')} must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
     if target.suffix.lower() not in (*CSV, *PARQUET):
         endings = " or ".join((*CSV, *PARQUET))
-        raise InputError(f"Output {target} must end in {endings} beyond memory. Convert or compress it afterwards.")
+        raise InputError(
+            f"Output {target} must end in {endings} for a table on disk. Convert or compress it afterwards."
+        )
     paths = find_paths(data)
     if target.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")
@@ -96,7 +98,7 @@ def open_local(
     codes: Codes,
     csv: Mapping[str, str | None],
 ) -> Iterator[LocalRecords]:
-    """Give the records of files; processes and intermediate files go with them."""
+    """Open the records of files; processes and intermediate files are removed at the end."""
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
@@ -118,9 +120,9 @@ class LocalRecords(Records):
         self._stamps = stamps or {}
         self.dialect = source.dialect
         self.parallel = workers.processes
-        # Memory and processes decide how many records are written at a time, and so the bytes of the file.
+        # Memory and processes determine the number of records per write, and so the bytes of the file.
         self.parameters: Mapping[str, Any] = {"engine": "local", "memory": limits.memory, "processes": limits.processes}
-        self._stored: list[tuple[int, list[str]]] = []  # of each part: the records of its arrays, and their names
+        self._stored: list[tuple[int, list[str]]] = []  # per part: number of records, names of the arrays
         self._shuffle: Shuffle | None = None
         self._places: list[Places] = []
 
@@ -135,16 +137,16 @@ class LocalRecords(Records):
         return Schema(self._source.names, self._source.numeric, self._source.timed, self._source.levels)
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the records of a target: a few copies of them must fit."""
+        """Return the number of records of a target: a few copies must fit in memory."""
         rows = max(1, min(RECORDS, self._limits.room // (8 * numbers)))
         return min(rows, max(COUNTED, self._source.rows // MANY)) if counted else rows
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Run a function in the process that all others are forks of."""
+        """Run a function in the process from which all others are forked."""
         self._workers.prepare(function, arguments)
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Keep the arrays of every part in files."""
+        """Store the arrays of every part in files."""
         firsts = np.cumsum([0, *(part.rows for part in self._source.parts)])
         tasks = (
             (self._source, part, int(firsts[part]), self._folder, function, arguments, list(columns))
@@ -166,12 +168,15 @@ class LocalRecords(Records):
         (result,) = self._workers.map(function, [arguments])
         return result
 
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Deal the records out on disk."""
+    def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+        """Shuffle the records on disk."""
         starts = np.cumsum([0, *(rows for rows, _ in self._stored)])
-        shuffle = Shuffle(self._folder, "deal", starts, how.targets, {**how.sent, **how.answered})
+        shuffle = Shuffle(self._folder, "deal", starts, regrouping.targets, {**regrouping.sent, **regrouping.answered})
         shuffle.create()
-        tasks = ((*stored, shuffle, how.deal, how.own[stored[1]], how.dealing) for stored in self._files())
+        tasks = (
+            (*stored, shuffle, regrouping.deal, regrouping.own[stored[1]], regrouping.dealing)
+            for stored in self._files()
+        )
         begins = []
         for part, targets in enumerate(self._workers.map(_deal_part, tasks)):
             begins.append(targets)
@@ -179,15 +184,17 @@ class LocalRecords(Records):
                 if name != KEPT:
                     _path(self._folder, part, name).unlink()
         places = shuffle.places(begins)
-        sent, answered = list(how.sent), list(how.answered)
-        tasks_of_targets = ((shuffle, place, sent, answered, how.gather, how.gathering) for place in places)
+        sent, answered = list(regrouping.sent), list(regrouping.answered)
+        tasks_of_targets = (
+            (shuffle, place, sent, answered, regrouping.gather, regrouping.gathering) for place in places
+        )
         facts = list(self._workers.map(_gather_target, tasks_of_targets))
         shuffle.remove(*sent, *(() if answered else ("order",)))
         self._shuffle, self._places = shuffle, places
         return facts
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Write the parts to one file, in the order of the input, and open what was written."""
+        """Write the parts to one file, in input order, and open it again."""
         if output is None or self._shuffle is None:
             raise InputError(
                 f"{parameter('output')} must name a file: a table beyond memory is masked from file to file."
@@ -202,15 +209,15 @@ class LocalRecords(Records):
             if csv:
                 _join_csv(temporary, pieces)
             else:
-                # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
+                # Means of scattered groups hardly repeat within a part, so a dictionary would only cost time.
                 _join_parquet(temporary, pieces, layout.read)
             for path, stamp in self._stamps.items():
                 if _stamp(path) != stamp:
-                    raise FileError(f"File {path} was changed while it was masked. Nothing was released: run it again.")
+                    raise FileError(f"File {path} changed during masking. Nothing was released. Run it again.")
             sync = threading.Thread(target=_sync, args=(temporary,), daemon=True)
             sync.start()
         if os.name == "nt":
-            sync.join()  # Windows moves no file that is open; elsewhere the disk writes while groups are counted
+            sync.join()  # Windows cannot move an open file; elsewhere the disk writes while groups are counted
         self._shuffle.remove("released")
         return Released(output, self._written(output, layout.numbers))
 
@@ -226,7 +233,7 @@ class LocalRecords(Records):
         return LocalRecords(source, folder, self._workers, self._limits)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
-        """Write the labels in the order of the input; groups count from target to target."""
+        """Write the labels in input order; groups are numbered across targets."""
         if self._shuffle is None:
             return
         counts = np.stack([place.counts for place in self._places])
@@ -246,12 +253,12 @@ class LocalRecords(Records):
                 _join_parquet(temporary, pieces, [])
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the processes and the most memory that they held."""
+        """Return the number of processes and their peak memory."""
         processes, peaks = self._workers.processes, [peak_bytes(), *self._workers.peaks()]
         return {
             **blocks,
             "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
-            "peak memory": f"{sum(peaks) / 1e6:.0f} MB in all, {max(peaks) / 1e6:.0f} MB a process",
+            "peak memory": f"{sum(peaks) / 1e6:.0f} MB in total, {max(peaks) / 1e6:.0f} MB per process",
         }
 
     def _files(self) -> Iterator[tuple[Path, int, list[str]]]:
@@ -260,7 +267,7 @@ class LocalRecords(Records):
 
 
 def _stamp(path: Path) -> Stamp:
-    """Return what tells whether a file is still the same; None if it is gone."""
+    """Return size, time and inode of a file, to detect changes; None if it does not exist."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -268,7 +275,7 @@ def _stamp(path: Path) -> Stamp:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-# What workers do
+# Functions for workers
 
 
 def _path(folder: Path, part: int, name: str) -> Path:
@@ -276,7 +283,7 @@ def _path(folder: Path, part: int, name: str) -> Path:
 
 
 def _save(path: Path, array: NDArray[Any]) -> None:
-    """Write an array as NumPy does; a full disk is told as such."""
+    """Save an array in NumPy's format; raise an error if the disk is full."""
     array = np.ascontiguousarray(array)
     with path.open("wb", buffering=0) as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
@@ -305,9 +312,9 @@ def _keep_part(
 
 
 def _reduce_part(
-    folder: Path, part: int, names: list[str], function: Callable[..., Any], own: Any, arguments: Sequence[Any]
+    folder: Path, part: int, names: list[str], function: Callable[..., Any], argument: Any, arguments: Sequence[Any]
 ) -> Any:
-    return function(part, _load(folder, part, names), own, *arguments)
+    return function(part, _load(folder, part, names), argument, *arguments)
 
 
 def _deal_part(
@@ -316,10 +323,10 @@ def _deal_part(
     names: list[str],
     shuffle: Shuffle,
     deal: Callable[..., tuple[Ints, Arrays]],
-    own: Any,
+    argument: Any,
     arguments: Sequence[Any],
 ) -> Ints:
-    target, arrays = deal(part, _load(folder, part, names), own, *arguments)
+    target, arrays = deal(part, _load(folder, part, names), argument, *arguments)
     return shuffle.write(part, target, arrays)
 
 
@@ -390,14 +397,14 @@ def _join_parquet(path: Path, pieces: Iterable[Path], dictionary: list[str]) -> 
     writer: Any = None
     try:
         for piece in pieces:
-            # Read, not mapped: Windows removes no file that is mapped.
+            # Read, not mapped: Windows cannot remove a mapped file.
             with pa.OSFile(str(piece)) as file:
                 table = pa.ipc.open_file(file).read_all()
             piece.unlink()
             writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
             same = table.schema.equals(writer.schema)
             writer.write_table(table if same else table.cast(writer.schema), row_group_size=max(1, len(table)))
-            del table  # before the next one is read
+            del table  # free memory before reading the next one
     finally:
         if writer is not None:
             writer.close()
@@ -409,7 +416,7 @@ def _sync(path: Path) -> None:
 
 
 def _shares(limit: int, processes: int | None) -> tuple[int, int]:
-    """Return how many workers there are and the bytes that each may work with; the caller is a process too."""
+    """Return the number of workers and the working memory of each; the caller counts as a process too."""
     workers = processes or os.cpu_count() or 1
     while workers > 1 and limit / (workers + 1) < PROCESS + LEAST:
         workers -= 1
@@ -421,6 +428,6 @@ def _shares(limit: int, processes: int | None) -> tuple[int, int]:
 
 
 def _part_rows(paths: Sequence[Path], room: int) -> int:
-    """Return the records of a part: a few copies of all its columns must fit."""
+    """Return the number of records of a part: a few copies of all its columns must fit in memory."""
     width = max(max(record_bytes(path)) for path in paths[:: -(-len(paths) // 10)])
     return int(min(RECORDS, max(1000, room / (8 * max(width, 8)))))

@@ -1,10 +1,10 @@
-"""A pool of worker processes that outlives the death of any of them.
+"""A pool of worker processes that survives the death of any of them.
 
-Each process is driven by a thread that sends it one task after the other. A process that dies is replaced and its task
-is run again; tasks write whole files under fixed names, so that running one twice does no harm.
+A thread drives each process and sends it one task after the other. A process that dies is replaced and its task is run
+again; tasks write whole files under fixed names, so that running one twice does no harm.
 
-On Linux, workers are forks of a template: one process that is started as a program, imports all that starts no thread
-and loads the kernels, so that there is one thread to fork. Elsewhere each worker is a program of its own.
+On Linux, workers are forks of a template: one process that is started as a program, imports everything that starts no
+thread and loads the kernels, so that only one thread is forked. Elsewhere each worker is started as a program.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["Template", "Workers", "WorkersError", "start_template", "working_aside"]
 
 TRIES = 3
-FORKS = sys.platform == "linux" and Path("/proc/self/task").is_dir()  # where threads can be counted
-DEAD = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # what talking to a dead process raises
-# One thread a process, in every library. Arrays of a part are kept for the next one when they are freed: the system
-# takes longer to hand out new pages than a task to fill them. Larger ones go back at once.
+FORKS = sys.platform == "linux" and Path("/proc/self/task").is_dir()  # requires counting threads
+DEAD = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # errors when communicating with a dead process
+# One thread per process, in every library. Freed arrays of a part are kept for the next one, because the system takes
+# longer to provide new pages than a task takes to fill them. Larger arrays are returned at once.
 ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -59,7 +59,7 @@ class WorkersError(ShoalError):
 
 
 class Process:
-    """A process that is given tasks, one after the other."""
+    """A process that runs tasks, one after the other."""
 
     pid: int
 
@@ -67,23 +67,23 @@ class Process:
         self._tasks, self._answers = tasks, answers
 
     def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
-        """Run a task; return whether it was done, and its result or the error."""
+        """Run a task; return True and its result, or False and the error."""
         self.tell(function, task)
         answer: tuple[bool, Any] = pickle.load(self._answers)  # noqa: S301  (from a process that we started)
         return answer
 
     def tell(self, function: Callable[..., Any], task: Sequence[Any]) -> None:
-        """Let it run a task, without waiting for the answer."""
+        """Start a task without waiting for the answer."""
         pickle.dump((function, tuple(task)), self._tasks, protocol=pickle.HIGHEST_PROTOCOL)
         self._tasks.flush()
 
     def end(self) -> int:
-        """End the process, whatever it is doing; return the exit code once it is gone."""
+        """End the process immediately; return the exit code once it is gone."""
         self.kill()
         return self.wait()
 
     def kill(self) -> None:
-        """Tell the process to end."""
+        """Ask the system to end the process."""
         raise NotImplementedError
 
     def wait(self) -> int:
@@ -91,31 +91,31 @@ class Process:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close what connects the process."""
+        """Close the connections of the process."""
         for file in (self._tasks, self._answers):
             with suppress(OSError, ValueError):
                 file.close()
 
 
 class Spawned(Process):
-    """A worker process that was started as a program."""
+    """A worker process started as a program."""
 
     def __init__(self, *arguments: str, inherit: Sequence[int] = ()) -> None:
-        # Ctrl-C must not reach it, but the caller alone, which ends the workers.
+        # Ctrl-C must reach only the caller, which ends the workers.
         self._process = subprocess.Popen(  # noqa: S603  (a module of ours)
             [sys.executable, "-m", "shoal.engines.worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ENVIRONMENT},
             start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # of Windows, where there are no sessions
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # Windows has no sessions
             pass_fds=inherit,
         )
         self.pid = self._process.pid
         super().__init__(cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout))
 
     def kill(self) -> None:
-        """Tell the process to end."""
+        """Ask the system to end the process."""
         self._process.kill()
 
     def wait(self) -> int:
@@ -124,7 +124,7 @@ class Spawned(Process):
 
 
 class Template(Spawned):
-    """A process that has imported everything and loaded the kernels once; workers are forks of it."""
+    """A process that has imported all modules and loaded the kernels; workers are forks of it."""
 
     def __init__(self) -> None:
         self._socket, end = socket.socketpair()
@@ -134,7 +134,7 @@ class Template(Spawned):
             super().__init__("template", inherit=[end.fileno()])
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns in the process that is forked."""
+        """Run a function in the template and return its result."""
         with self._lock:
             done, value = self.ask(function, arguments)
         if not done:
@@ -142,7 +142,7 @@ class Template(Spawned):
         return value
 
     def fork(self) -> Process:
-        """Return a new worker: a fork, or a program of its own if a task has left threads in the template."""
+        """Return a new worker: a fork, or a program if a task has left threads in the template."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             socket.send_fds(self._socket, [b" "], [theirs.fileno()])
@@ -150,7 +150,7 @@ class Template(Spawned):
             return Forked(self, ours, number) if number else Spawned()
 
     def close(self) -> None:
-        """End it; its workers have ended before."""
+        """End the template, after its workers."""
         self.end()
         super().close()
         self._socket.close()
@@ -158,7 +158,7 @@ class Template(Spawned):
 
 @contextmanager
 def start_template() -> Iterator[Template | None]:
-    """Start a template, where processes can be forked; it imports what they need meanwhile."""
+    """Start a template where forks are supported; it imports modules in the background."""
     if not FORKS:
         yield None
         return
@@ -171,9 +171,9 @@ def start_template() -> Iterator[Template | None]:
 
 @contextmanager
 def working_aside(find: Callable[[], Callable[[], None]]) -> Iterator[None]:
-    """Meanwhile run a function in a process of its own, which ends with the block, done or not.
+    """Run a function in a background process for the duration of the block; continue without it if it cannot start.
 
-    The process imports while the function is found. What cannot be started is not missed: it is there to save time.
+    The process imports modules while `find` returns the function.
     """
     process = None
     try:
@@ -188,16 +188,16 @@ def working_aside(find: Callable[[], Callable[[], None]]) -> Iterator[None]:
 
 
 class Forked(Process):
-    """A worker process that is a fork of another."""
+    """A worker process forked from the template."""
 
     def __init__(self, template: Template, channel: socket.socket, pid: int) -> None:
         super().__init__(channel.makefile("wb"), channel.makefile("rb"))
         self._template, self.pid = template, pid
-        self._code: int | None = None  # once it has ended
+        self._code: int | None = None  # None while it runs
 
     def kill(self) -> None:
-        """Tell the process to end."""
-        # Its number may be another's once the template has waited for it, but not before.
+        """Ask the system to end the process."""
+        # The system may reuse the process number only after the template has waited for it.
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -221,16 +221,16 @@ class Workers:
         self._all: list[Process] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # what a template does before it is forked
+        self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # run in the template before any fork
         self._template = template or (Template() if FORKS else None)
         self._threads = ThreadPoolExecutor(processes)
-        # As many as there are threads. None is a process that is still to be started.
+        # One entry per thread; None is a process yet to be started.
         self._idle: queue.SimpleQueue[Process | None] = queue.SimpleQueue()
         for _ in range(processes):
             self._idle.put(None if FORKS else self._start())
 
     def map(self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]]) -> Iterator[Any]:
-        """Yield ``function(*task)`` of all tasks, in their order; a few run ahead of what was asked for."""
+        """Yield ``function(*task)`` for all tasks, in order; a few tasks run ahead."""
         waiting = iter(tasks)
         running: deque[Future[Any]] = deque()
 
@@ -245,18 +245,18 @@ class Workers:
             yield value
 
     def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
-        """Run a task once for all processes to come; what returned True is replaced by a fresh process."""
+        """Run a task once for all future processes; replace processes in which it returned True."""
         if self._template is None:
             if any(list(self.map(function, [task] * self.processes))):
                 self._renew()
             return
         self._first = function, task
-        # Apart, because it may take long and Ctrl-C must be answered.
+        # In a thread, because it may take long and Ctrl-C must work.
         self._wait(self._threads.submit(self._ready))
         self._renew()
 
     def peaks(self) -> list[int]:
-        """Return the most memory that each process has held, in bytes."""
+        """Return the peak memory of each process, in bytes."""
         idle = [self._idle.get() for _ in range(self.processes)]
         peaks = []
         for process in (*idle, self._template):
@@ -267,18 +267,18 @@ class Workers:
         return peaks
 
     def close(self) -> None:
-        """End all processes, whatever they are doing."""
+        """End all processes immediately."""
         with self._lock:
             self._closed = True
             for process in self._all:
                 process.kill()
-        # Gone for good before anybody removes the files that they were writing.
+        # Wait until they are gone before the caller removes their files.
         for process in self._all:
             process.wait()
             process.close()
         if self._template is not None:
             self._template.kill()
-        self._threads.shutdown(cancel_futures=True)  # nothing answers them any more
+        self._threads.shutdown(cancel_futures=True)  # no process answers any more
         if self._template is not None:
             self._template.close()
 
@@ -297,7 +297,7 @@ class Workers:
         raise KeyboardInterrupt
 
     def _ready(self) -> None:
-        """Let the template do what comes first. One that had to compile holds memory for good: another takes over."""
+        """Run the preparation in the template; replace one that had to compile, as it keeps the memory."""
         if self._template is None or self._first is None:
             return
         function, task = self._first
@@ -307,16 +307,16 @@ class Workers:
                 if not self._template.run(function, *task) or renewed:
                     return
                 renewed = True
-            except DEAD:  # killed
+            except DEAD:  # the template was killed
                 pass
             self._template.close()
             if self._closed:
                 raise KeyboardInterrupt
             self._template = Template()
-        raise WorkersError(f"The process that workers are forks of died {TRIES} times. Give it more memory.")
+        raise WorkersError(f"The template process of the workers died {TRIES} times. Allow more memory.")
 
     def _renew(self) -> None:
-        """Replace all processes; they are idle."""
+        """Replace all processes, which are idle."""
         for _ in range(self.processes):
             process = self._idle.get()
             if process is not None:
@@ -332,7 +332,7 @@ class Workers:
             else:
                 try:
                     process = self._template.fork()
-                except DEAD:  # killed too
+                except DEAD:  # the template was killed too
                     self._template.close()
                     self._template = Template()
                     self._ready()
@@ -341,7 +341,7 @@ class Workers:
             return process
 
     def _run(self, function: Callable[..., Any], task: Sequence[Any]) -> Any:
-        """Run a task in an idle process, and again in another one if that dies."""
+        """Run a task in an idle process; if it dies, run the task again in another one."""
         code = 0
         for _ in range(TRIES):
             process, fit = self._idle.get(), None
@@ -353,7 +353,7 @@ class Workers:
                 if self._closed:
                     raise KeyboardInterrupt from None
             finally:
-                # One that has not answered is of no use any more: half a message may be on its way.
+                # A process that did not answer is useless: half a message may be in transit.
                 if fit is None and process is not None:
                     code = process.end()
                 self._idle.put(fit)
@@ -361,5 +361,5 @@ class Workers:
                 if not done:
                     raise value
                 return value
-        reason = f"Worker processes died {TRIES} times on one task (last exit code {code})."
-        raise WorkersError(f"{reason} Give them more memory, or run fewer: processes=1.")
+        reason = f"Worker processes died {TRIES} times on the same task (last exit code {code})."
+        raise WorkersError(f"{reason} Allow more memory, or use fewer processes: processes=1.")

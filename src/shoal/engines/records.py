@@ -1,8 +1,8 @@
-"""What an engine is: records in parts, wherever they lie, and the few things that masking asks of them.
+"""The interface of engines: records in parts, wherever they are, and the few operations that masking needs.
 
-Functions are plain ones at module level with arguments that can be pickled: they travel to where the records are. The
-arrays of a part stay there; only what is known of them comes back. No engine computes, chooses or says anything of its
-own, so that all give the same results.
+Functions are defined at module level, with arguments that can be pickled: they are sent to the records. The arrays of a
+part stay there; only facts about them are returned. No engine computes, decides or reports anything itself, so that all
+give the same results.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from shoal.tables.table import Table
 
 __all__ = ["KEPT", "Arrays", "Layout", "Records", "Regrouping", "Released", "Schema", "Shapes"]
 
-Arrays = Mapping[str, NDArray[Any]]  # one row a record
-Shapes = Mapping[str, tuple[str, int]]  # of each array: the type of a number, and how many there are in a row
-KEPT = "kept"  # the array of a part that stays after its records were dealt: the rows that are released, if not all
+Arrays = Mapping[str, NDArray[Any]]  # one row per record
+Shapes = Mapping[str, tuple[str, int]]  # for each array: the type of its numbers, and their number per row
+KEPT = "kept"  # the array of a part that stays after the shuffle: the released rows, if not all
 
 
 @dataclass(frozen=True)
@@ -35,29 +35,29 @@ class Schema:
 
     names: Sequence[Name]
     numeric: Sequence[Name]
-    timed: Sequence[Name] = ()  # columns whose type is a date, a time of day or a duration
-    levels: Mapping[Name, tuple[Any, ...]] = field(default_factory=dict)  # values in their order, where a type has one
+    timed: Sequence[Name] = ()  # dates, times of day and durations
+    levels: Mapping[Name, tuple[Any, ...]] = field(default_factory=dict)  # values in order, for ordered types
 
 
 class Layout(NamedTuple):
     """The columns of a released table."""
 
     names: list[Name]  # all of them, in order
-    read: list[Name]  # those that are taken from the given table
-    numbers: list[Name]  # those that are replaced by numbers
-    types: Mapping[Name, Any]  # of others, where text is written as something else: what polars calls it
+    read: list[Name]  # unchanged from the input
+    numbers: list[Name]  # replaced by numbers
+    types: Mapping[Name, Any]  # for columns whose text is written as another type: the polars type
 
 
 @dataclass(frozen=True)
 class Regrouping:
-    """Functions that send records to targets, and that work on all records of a target."""
+    """Functions that send records to targets and process all records of a target."""
 
     # deal(part, arrays, own[part], *dealing) returns the target of each record of a part and the arrays to send.
     deal: Callable[..., tuple[Ints, Arrays]]
-    # gather(arrays, state, *gathering) gets all records of a target, in the order of the input. It returns arrays to
+    # gather(arrays, state, *gathering) receives all records of a target in input order. It returns arrays to
     # send back, one row per record, and facts of the target.
     gather: Callable[..., tuple[Arrays, Any]]
-    targets: int  # number of targets
+    targets: int
     sent: Shapes
     answered: Shapes
     own: Sequence[Any]
@@ -66,14 +66,14 @@ class Regrouping:
 
 
 class Records(Protocol):
-    """A table in parts."""
+    """A table in parts, held by an engine."""
 
-    name: str  # of the engine
-    whole: bool  # whether a method may see all records at once
-    parallel: int  # how many targets are worked on at a time, here or elsewhere
-    threads: int  # that work on each of them
-    parameters: Mapping[str, Any]  # of the engine, that decide the bytes of what is written
-    dialect: Dialect | None  # of tables of text
+    name: str  # name of the engine
+    whole: bool  # true if a method may see all records at once
+    parallel: int  # number of targets processed at the same time, on all machines
+    threads: int  # threads per target
+    parameters: Mapping[str, Any]  # parameters of the engine that determine the bytes of the output
+    dialect: Dialect | None  # for text tables
 
     @property
     def names(self) -> Sequence[Name]:
@@ -84,13 +84,13 @@ class Records(Protocol):
         """The columns."""
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return how many records, of so many numbers each, a target should have; fewer if they are only counted."""
+        """Return the best number of records per target, for `numbers` numbers each; fewer if they are only counted."""
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Run a function that loads kernels, and says if any was compiled, where this is best done before the work."""
+        """Run a function that loads kernels before the work, where useful; it returns True if it compiled any."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of every part by ``function(table, first record, *arguments)``; return what is known of each."""
+        """Make arrays of every part by ``function(table, first record, *arguments)``; return the facts of each part."""
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
@@ -98,46 +98,47 @@ class Records(Protocol):
         """Combine ``function(part, arrays, own[part], *arguments)`` of all parts."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, run where kernels are loaded already."""
+        """Return ``function(*arguments)``, run in a process with loaded kernels."""
         return function(*arguments)
 
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Bring records together and send answers back; return what is known of each target.
+    def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+        """Bring records together and send answers back; return the facts of each target.
 
-        After Ctrl-C, what an anytime method has reached is taken where that can be had.
+        After Ctrl-C, use the current result of an anytime method if it is available.
         """
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Make the released table of every part by ``function(table, answers, *arguments)``.
 
-        With an output the table is written for it.
+        With an output, the table is written there.
         """
 
     def originals(self, names: Sequence[Name]) -> pl.DataFrame | None:
-        """Return the given values of the released records, named by their place; None if they are not in memory."""
+        """Return the input values of the released records, columns named by position; None if not in memory."""
         return None
 
     def labels(self) -> Ints | None:
-        """Return the group of each record, numbered as they appear; None if the labels stay where the records are."""
+        """Return the group of each record, in order of appearance; None if the labels stay with the records."""
         return None
 
     def kept(self) -> Ints:
-        """Return the row numbers of the given table that are released; empty if they stay where the records are."""
+        """Return the row numbers of the released records in the input; empty if they stay with the records."""
         return np.empty(0, dtype=np.int64)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Write the group of each released record and its size.
 
-        `groups` are those before each target's, `order` is that of the release if a whole table was shuffled.
+        `groups` has the number of groups before each target; `order` is the order of the release if a whole table was
+        shuffled.
         """
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return what a reader of the summary wants to know of blocks and engine."""
+        """Return facts about blocks and engine for the summary."""
 
 
 class Released(NamedTuple):
     """A released table."""
 
-    native: Any  # as the user knows it
-    records: Records  # what was released, to be counted again: read again if it was written
-    notes: tuple[str, ...] = ()  # what a reader must know of it
+    native: Any  # in the user's type
+    records: Records  # the released records for the recount: read again if they were written
+    notes: tuple[str, ...] = ()  # notes for the reader

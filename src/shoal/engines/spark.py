@@ -1,11 +1,11 @@
-"""The platform of Spark: a Spark DataFrame in, one out, or files that the executors read and write.
+"""The Spark platform: from Spark DataFrame to Spark DataFrame, or files that the executors read and write.
 
-Partitions are the parts. Python works on whole partitions that come and go as Arrow (`shoal.engines.spark_tasks`);
-Spark keeps the arrays on the disks of the executors, moves records to targets and back by its shuffle, and computes
-anew what a lost executor held. The driver sees counts, merged in a tree, and the sample by which blocks are chosen.
+Partitions are the parts. Python processes whole partitions, exchanged as Arrow (`shoal.engines.spark_tasks`). Spark
+keeps the arrays on the disks of the executors, moves records to targets and back by its shuffle, and recomputes what a
+lost executor held. The driver receives counts, merged in a tree, and the sample for the choice of blocks.
 
-Cost: four passes over the given table (counted, read, checked and sent, and a few looks at its numbers), one shuffle of
-the masked columns there and one back, together with the columns that stay as they are, and one of the recount.
+Cost: four passes over the input (counted, read, checked and sent, plus a few passes over its numbers), one shuffle of
+the masked columns and one back, together with the unchanged columns, and one for the recount.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from shoal.tables.table import check_names
 __all__ = ["SparkFrame", "SparkPlatform", "open_spark"]
 
 CANNOT = f"{parameter('data')} cannot be computed by Spark"
-JOINED = (("target", "int"), ("row", "bigint"), ("data", "binary"))  # with the columns that stay
+JOINED = (("target", "int"), ("row", "bigint"), ("data", "binary"))  # followed by the unchanged columns
 
 
 @contextmanager
 def open_spark(
     data: Any, output: str | os.PathLike[str] | None, labels: str | os.PathLike[str] | None, master: str | None
 ) -> Iterator[ClusterRecords]:
-    """Give the records of a Spark DataFrame, or of Parquet files that the executors can read."""
+    """Open the records of a Spark DataFrame, or of Parquet files that the executors can read."""
     for path in (output, labels):
         if path is not None and Path(path).suffix.lower() not in PARQUET:
             raise InputError(
@@ -72,7 +72,7 @@ def open_spark(
                 f"write a folder of Parquet files. Use {setting('engine', 'local')} to write CSV."
             )
     if not is_spark(data) and output is None:
-        raise InputError(f"{parameter('output')} must name a folder of Parquet files: Spark masks from files to files.")
+        raise InputError(f"{parameter('output')} must name a folder of Parquet files: Spark masks files to files.")
     opened = nullcontext(data.sparkSession) if is_spark(data) else open_session(master)
     with opened as session, executor_python(session):
         tag = f"shoal-{uuid.uuid4().hex}"
@@ -84,7 +84,7 @@ def open_spark(
                 table.placed = platform.hold(table.placed)
             yield ClusterRecords(platform, table, {} if is_spark(data) else {"engine": "spark"})
         except BaseException:
-            session.interruptTag(tag)  # what runs for a result that nobody waits for
+            session.interruptTag(tag)  # stop jobs whose result nobody needs
             platform.discard()
             raise
         finally:
@@ -93,7 +93,7 @@ def open_spark(
 
 
 def _read(session: Any, data: Any) -> Any:
-    """Read Parquet files; a folder may be in partitions by the names of its folders."""
+    """Read Parquet files; a folder may be partitioned by the names of its subfolders."""
     if not isinstance(data, (str, os.PathLike)):
         raise InputError(
             f"{parameter('data')} must be a path or a Spark DataFrame for {setting('engine', 'spark')}; got another "
@@ -118,7 +118,7 @@ class SparkFrame:
     dialect: Dialect | None = None
     notes: tuple[str, ...] = ()
     changed = (
-        f"{parameter('data')} gives other records when Spark computes it again: those of partition {{part}} have "
+        f"{parameter('data')} changes when Spark computes it again: the records of partition {{part}} have "
         "changed since they were read. Nothing was released. Persist it first (data = data.persist()), or write it "
         "and mask the files."
     )
@@ -126,14 +126,14 @@ class SparkFrame:
     def __init__(self, frame: Any) -> None:
         self.frame, self.names = frame, [str(name) for name in frame.columns]
         check_names(self.names)
-        with spark_refusals(f"{parameter('data')} has columns that Spark cannot hand over: cast or drop them"):
+        with spark_refusals(f"{parameter('data')} has columns that Spark cannot transfer: cast or drop them"):
             self._empty = frame.limit(0).toArrow()
-        # By their places: names may hold dots, or differ by their case only.
+        # Rename by position: names may contain dots or differ only in case.
         self.placed = frame.toDF(*(f"c{i}" for i in range(len(self.names))))
 
     @property
     def is_reordered(self) -> bool:
-        """Whether records come from a shuffle, in another order whenever they are computed again."""
+        """True if records come from a shuffle, in a different order at every computation."""
         plan = getattr(self.frame, "_jdf", None)
         fixed = plan is not None and "Exchange" not in plan.queryExecution().executedPlan().toString()
         return not fixed and not self.frame.is_cached
@@ -144,7 +144,7 @@ class SparkFrame:
         return Schema(tuple(table.names), tuple(table.numeric_names()), tuple(table.timed_names()))
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
-        """Return the number of records of each partition, but for the last ones without any."""
+        """Return the number of records of each partition, without empty ones at the end."""
         part = import_module("pyspark.sql.functions").spark_partition_id().alias("part")
         with spark_refusals(CANNOT):
             counts = dict(map(tuple, self.placed.select(part).groupBy("part").count().collect()))
@@ -157,23 +157,23 @@ class SparkFrame:
 
 
 class SparkParts(NamedTuple):
-    """A frame of Spark, and what Python makes of the rows of its partitions."""
+    """A Spark frame, and the Python reader of its partitions."""
 
     frame: Any
     reader: Any
-    partitions: int = 0  # partitions, once they are known
-    task: Task | None = None  # that makes them
+    partitions: int = 0  # number of partitions, once known
+    task: Task | None = None  # the task that makes the partitions
 
 
 @dataclass(frozen=True)
 class Plain:
-    """A value that goes with every task, where Spark has no broadcast."""
+    """A value sent with every task, where Spark has no broadcast."""
 
     value: Any
 
 
 class SparkPlatform:
-    """Spark, for one run."""
+    """Spark for one run."""
 
     name = "spark"
     parallel = 1
@@ -181,36 +181,36 @@ class SparkPlatform:
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self._held: list[Any] = []  # what the executors keep for this run
+        self._held: list[Any] = []  # tables that the executors keep for this run
         self._result: Any = None
 
     def hold(self, frame: Any) -> Any:
-        """Keep a table on the disks of the executors: their memory is for work."""
+        """Keep a table on the disks of the executors, whose memory is for work."""
         self._held.append(frame.persist(import_module("pyspark").StorageLevel.DISK_ONLY))
         return frame
 
     def discard(self) -> None:
-        """Let the executors forget a result that is not released."""
+        """Free a result that is not released."""
         if self._result is not None:
             self._result.unpersist()
 
     def close(self) -> None:
-        """Let the executors forget what they kept; of a result that is lost they compute it again."""
+        """Free the tables of this run; Spark recomputes lost parts of a released result."""
         for frame in self._held:
             frame.unpersist()
 
     def map_parts(self, step: Step, parts: SparkParts) -> SparkParts:
-        """Return the pieces that a function makes of parts."""
+        """Run a function on parts and return the pieces."""
         task = PieceTask(step.function, self._share(step), parts.reader)
         return SparkParts(parts.frame.mapInArrow(task, PACKETS), HeldPiece(), parts.partitions, task)
 
     def facts(self, pieces: SparkParts, replaced: SparkParts | None = None) -> tuple[SparkParts, list[Any]]:
-        """Compute pieces, kept on the disks of the executors instead of others; return them and the facts of each."""
+        """Compute pieces, which replace others on the executors' disks; return them and the facts of each."""
         if replaced is not None:
             replaced.frame.unpersist()
         frame = self.hold(pieces.frame)
         facts = self._facts(frame)
-        if not facts and pieces.task is not None:  # a table without partitions has no records either
+        if not facts and pieces.task is not None:  # without partitions, the table is empty
             facts = [pieces.task.run(0, pieces.task.reader.read([])).facts]
         return pieces._replace(frame=frame, partitions=len(facts)), facts
 
@@ -220,7 +220,7 @@ class SparkPlatform:
         return [value for _, value, _ in sorted((pickle.loads(row[0]) for row in rows), key=itemgetter(0))]  # noqa: S301
 
     def merged(self, pieces: SparkParts, combine: Callable[[Any, Any], Any]) -> Any:
-        """Return the facts of all pieces; they are merged where they are until few are left."""
+        """Return the facts of all pieces; the executors merge them until few are left."""
         task, frame, count = MergeTask(combine), pieces.frame, pieces.partitions
         while count > FAN:
             count = -(-count // FAN)
@@ -239,7 +239,7 @@ class SparkPlatform:
         return SparkParts(frame.where("not facts"), PartAnswers(regrouping), parts), facts
 
     def join(self, answers: SparkParts, make: Step, columns: UntouchedColumns | None = None) -> Any:
-        """Bring the answers to their parts, together with the columns of these that stay."""
+        """Bring the answers to their parts, together with the unchanged columns."""
         frame, task = answers.frame, TableTask(make.function, self._share(make), answers.reader)
         types: Mapping[str, Any] = {}
         if columns is not None:
@@ -255,32 +255,32 @@ class SparkPlatform:
         return moved.mapInArrow(*self._with_schema(task, types, answers.partitions))
 
     def _with_schema(self, task: TableTask, types: Mapping[str, Any], parts: int) -> tuple[TableTask, Any]:
-        """Find out the columns of a table on no records; those of the Arrow types that they had keep Spark's types."""
-        nothing = task.of_nothing(parts)
+        """Find the columns of a table by a run without records; columns of unchanged Arrow types keep Spark's types."""
+        empty = task.of_nothing(parts)
         before = {} if task.empty is None else {field.name: field.type for field in task.empty.schema}
         schema = _struct(
             [
-                (field.name, types[field.name] if before.get(field.name) == new.type else field.dataType)
-                for field, new in zip(self._session.createDataFrame(nothing).schema, nothing.schema, strict=True)
+                (field.name, types[field.name] if before.get(field.name) == result.type else field.dataType)
+                for field, result in zip(self._session.createDataFrame(empty).schema, empty.schema, strict=True)
             ]
         )
         arrow = self._session.createDataFrame([], schema).limit(0).toArrow().schema
         return replace(task, schema=arrow), schema
 
     def publish(self, tables: Any, schema: Schema) -> tuple[Any, SparkFrame]:
-        """Keep tables with Spark, as a frame."""
+        """Keep tables in Spark, as a frame."""
         self._result = tables.persist(import_module("pyspark").StorageLevel.MEMORY_AND_DISK)
         return tables, SparkFrame(tables)
 
     def write(self, tables: Any, path: Path, plain: Sequence[str], *, private: bool = False) -> str:
-        """Let the executors write tables beside their target; return where."""
+        """Write tables on the executors, next to their target; return their place."""
         output = Output(self._session, address(path), private=private)
         with output.written() as temporary, spark_refusals(f"Output {as_place(path)} cannot be written"):
             tables.write.parquet(temporary)
         return temporary
 
     def written(self, place: str) -> SparkFrame:
-        """Return tables that were written, to be read again."""
+        """Return written tables, to be read again."""
         return SparkFrame(self._session.read.parquet(place))
 
     def summary(self, parts: int) -> Mapping[str, object]:
@@ -297,7 +297,7 @@ class SparkPlatform:
 
 
 def _struct(fields: Sequence[tuple[str, Any]]) -> Any:
-    """Return a schema of Spark without what the fields of another may tell of their values."""
+    """Return a Spark schema without metadata, which may reveal values."""
     types = import_module("pyspark.sql.types")
     plain = {"int": types.IntegerType(), "bigint": types.LongType(), "binary": types.BinaryType()}
     columns = [types.StructField(name, plain[kind] if isinstance(kind, str) else kind) for name, kind in fields]

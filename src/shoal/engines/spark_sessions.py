@@ -1,4 +1,4 @@
-"""Spark itself: its session, what it says when it fails, and where it writes."""
+"""Spark's session, its error messages, and its output folders."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from shoal.tables.outputs import MARK, folder_beside, moved_together
 
 __all__ = ["Output", "address", "executor_python", "open_session", "spark_refusals"]
 
-PYTHON = "PYSPARK_PYTHON"  # where users name the Python of the executors
+PYTHON = "PYSPARK_PYTHON"  # the environment variable for the executors' Python
 _OURS = re.compile(r"shoal\.core\.errors\.(\w+): ([^\n]*)")
 
 
 def address(path: str | os.PathLike[str]) -> str:
-    """Return a path as Hadoop knows it: one without a scheme is a file of this machine.
+    """Convert a path for Hadoop: without a scheme it is a file of this machine.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def address(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
     scheme = re.match(r"([A-Za-z][\w+.-]+):/+", text)
     if scheme is None:
-        return f"file://{os.path.abspath(text)}"  # noqa: PTH100  (links stay as they are)
-    # pathlib, which the command line takes paths for, makes one slash of two.
+        return f"file://{os.path.abspath(text)}"  # noqa: PTH100  (links are not resolved)
+    # pathlib, which the command line uses for paths, shortens two slashes to one.
     return f"{scheme[1]}://{'/' if scheme[1] == 'file' else ''}{text[scheme.end() :]}"
 
 
 @contextmanager
 def open_session(master: str | None) -> Iterator[Any]:
-    """Give the active session of Spark, or one that ends with this block."""
+    """Open the active Spark session, or a new one that ends with this block."""
     try:
         library = import_module("pyspark.sql")
     except ImportError:
@@ -55,7 +55,7 @@ def open_session(master: str | None) -> Iterator[Any]:
         if master is not None and master != used:
             raise InputError(
                 f"{parameter('master')} is {master!r}, but a Spark session is active at {used!r}. Stop that session "
-                f"first, or leave {parameter('master')} out."
+                f"first, or omit {parameter('master')}."
             )
         yield active
         return
@@ -67,12 +67,12 @@ def open_session(master: str | None) -> Iterator[Any]:
 
 
 def _start(builder: Any, master: str | None) -> Any:
-    """Start a session whose Python is this one, if it is on this machine."""
+    """Start a session; on this machine its workers use this Python."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin").is_dir()):
         raise InputError(
-            f"{setting('engine', 'spark')} requires Java 17 or later: apt-get install openjdk-17-jre-headless, or name "
-            "its folder in JAVA_HOME."
+            f"{setting('engine', 'spark')} requires Java 17 or later: apt-get install openjdk-17-jre-headless, or set "
+            "JAVA_HOME to its folder."
         )
     settings = {"spark.ui.showConsoleProgress": "false"}
     if master is not None:
@@ -86,11 +86,11 @@ def _start(builder: Any, master: str | None) -> Any:
     try:
         with _same_python():
             session = builder.getOrCreate()
-    except Exception as error:  # whatever Java says
+    except Exception as error:  # Java may raise anything
         lines = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"{parameter('master')} must be where Spark can be started, got {master!r} ({lines[0]}). Spark needs Java "
-            "17 or later."
+            f"{parameter('master')} must be a master at which Spark can start, got {master!r} ({lines[0]}). Spark "
+            "needs Java 17 or later."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -98,9 +98,9 @@ def _start(builder: Any, master: str | None) -> Any:
 
 @contextmanager
 def _same_python() -> Iterator[None]:
-    """Let Spark, when it starts, take this Python for its workers, unless the user has named one.
+    """Make Spark use this Python for its workers when it starts, unless the user has set one.
 
-    Who answers Ctrl-C stays the same too: Spark would end all its jobs, and forget it.
+    Also restore the handler of Ctrl-C: Spark's would cancel its jobs and lose the interrupt.
     """
     handler = signal.getsignal(signal.SIGINT)
     is_named = PYTHON in os.environ
@@ -116,9 +116,9 @@ def _same_python() -> Iterator[None]:
 
 @contextmanager
 def executor_python(session: Any) -> Iterator[None]:
-    """Let the executors of a user's session on this machine run this Python, unless the user has named another."""
+    """Make the executors of a user's session on this machine use this Python, unless the user has set another."""
     context: Any = None
-    with suppress(Exception):  # a session of Spark Connect has no context
+    with suppress(Exception):  # Spark Connect sessions have no context
         context = session.sparkContext
     is_named = PYTHON in os.environ or context is None or context.getConf().contains("spark.pyspark.python")
     if is_named or context.pythonExec != "python3" or not context.master.startswith("local"):
@@ -133,7 +133,7 @@ def executor_python(session: Any) -> Iterator[None]:
 
 @contextmanager
 def spark_refusals(problem: str) -> Iterator[None]:
-    """Turn what Spark says of a failure into words: those of a refusal in a task, if it was one."""
+    """Convert Spark's errors to refusals, or to the original refusal of a task."""
     import_module("pyspark.sql")
     failures = (import_module("pyspark.errors").PySparkException, import_module("py4j.protocol").Py4JError)
     try:
@@ -150,15 +150,15 @@ def spark_refusals(problem: str) -> Iterator[None]:
                 "Install shoal there too, or set another Python in PYSPARK_PYTHON."
             ) from None
         lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-        # Spark tells the trace of a task first, and at its end what went wrong.
+        # Spark prints the trace of a task first and the error at the end.
         errors_shown = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
         raise InputError(f"{problem} ({(errors_shown or lines)[-1 if errors_shown else 0][:300]}).") from error
 
 
 class Output:
-    """A data set that the executors write beside its target, and that is moved into place once it is verified.
+    """A data set that the executors write next to its target, and that is moved into place after verification.
 
-    A private one is a folder that only its owner may open, where the file system has permissions.
+    A private output is a folder that only its owner may open, if the file system has permissions.
     """
 
     def __init__(self, session: Any, target: str, *, private: bool = False) -> None:
@@ -171,13 +171,13 @@ class Output:
 
     @contextmanager
     def written(self) -> Iterator[str]:
-        """Give the path to write to; it is moved with the other files of the run, and goes if anything fails."""
+        """Yield the path to write to; it is moved with the other files of the run, or removed if anything fails."""
         parent, name = self._target.getParent(), self._target.getName()
         if not self._system.exists(parent):
             raise FileError(f"Output {self._target} cannot be written: folder {parent} does not exist. Make it first.")
         with moved_together() as outputs:
             folder = f"{parent}/.{name}{MARK}{uuid.uuid4().hex[:8]}"
-            if self._system.getScheme() == "file":  # other runs must not take it for one that nobody has any more
+            if self._system.getScheme() == "file":  # marked as in use, so that other runs do not remove it
                 folder = f"file://{self._stack.enter_context(folder_beside(Path(self._target.toUri().getPath())))}"
             else:
                 self._stack.callback(self._delete, self._path(folder))
@@ -186,18 +186,18 @@ class Output:
             yield str(self._temporary)
 
     def _place(self) -> None:
-        """Move it into place; what was there before stays until then."""
+        """Move the output into place; the old one stays until then."""
         if self._mode is not None:
             self._system.setPermission(self._temporary, self._mode)
-        old = self._path(self._temporary.getParent(), "old")
-        there = self._system.exists(self._target)
-        if there and not self._system.rename(self._target, old):
+        previous = self._path(self._temporary.getParent(), "old")
+        replaces = self._system.exists(self._target)
+        if replaces and not self._system.rename(self._target, previous):
             raise FileError(f"Output {self._target} cannot be replaced. Remove it first.")
         if not self._system.rename(self._temporary, self._target):
-            if there:
-                self._system.rename(old, self._target)
+            if replaces:
+                self._system.rename(previous, self._target)
             raise FileError(f"Output {self._target} cannot be written: it cannot be moved into place.")
 
     def _delete(self, path: Any) -> None:
-        with suppress(Exception):  # the file system may have gone, and with it what was written
+        with suppress(Exception):  # the file system may be gone, together with the output
             self._system.delete(path, True)

@@ -1,8 +1,8 @@
-"""Spark's tasks: functions of all batches of a partition, which it runs as ``mapInArrow``.
+"""Spark tasks: functions of all batches of a partition, run by ``mapInArrow``.
 
-Parts and targets are partitions. A task reads its number from its partition. The JVM never looks at records: it stores
-and moves them as packets of bytes. A row of Spark costs far more than its bytes, so a packet holds some hundred records
-of one target, one after the other as they lie in memory.
+Parts and targets are partitions. A task reads its number from its partition. The JVM never reads records: it stores and
+moves them as packets of bytes. A Spark row costs far more than its bytes, so a packet holds several hundred records of
+one target, in the order of memory.
 
 Cost: a sort by target and one copy of the bytes.
 """
@@ -45,16 +45,16 @@ __all__ = [
     "unpack",
 ]
 
-FAN = 32  # results that are merged at a time
-BATCH = 10_000  # records of a batch that is handed to Spark
+FAN = 32  # results merged in one task
+BATCH = 10_000  # records per batch for Spark
 PACKETS = "target int, facts boolean, data binary"  # the schema of all tables that the engine moves
-PACKET_BYTES = 4096  # of a packet, about; Spark handles 10,000 of them at a time
-PACKET_BATCH = 512  # packets
-Packets = Iterator[Any]  # batches of them
+PACKET_BYTES = 4096  # approximate size of a packet; Spark handles 10,000 of them at a time
+PACKET_BATCH = 512  # packets per batch
+Packets = Iterator[Any]  # batches of packets
 
 
 def part_number() -> int:
-    """Return the number of the partition that is worked on."""
+    """Return the number of the current partition."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -65,15 +65,15 @@ def part_number() -> int:
 
 
 class Received(NamedTuple):
-    """The content of packets."""
+    """The contents of packets."""
 
     facts: list[Any]
     records: NDArray[np.uint8]  # the bytes of all records
-    targets: set[int]  # of the packets
+    targets: set[int]  # the targets of the packets
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.void]:
-    """Return arrays with a row for each record as one array of records."""
+    """Pack arrays with one row per record into one array of records."""
     kind = np.dtype([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
     records = np.empty(len(next(iter(arrays.values()))), dtype=kind)
     for name, array in arrays.items():
@@ -82,12 +82,12 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.void]:
 
 
 def unpack(records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-    """Return the arrays that were packed."""
+    """Unpack the arrays from an array of records."""
     return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
 
 
 def packets_of(records: NDArray[np.void], target: Ints) -> Packets:
-    """Yield batches of packets that hold records on their way to targets."""
+    """Yield batches of packets with records for targets."""
     import pyarrow as pa
 
     size, target = records.dtype.itemsize, target.astype(np.int64, copy=False)
@@ -108,7 +108,7 @@ def packets_of(records: NDArray[np.void], target: Ints) -> Packets:
 
 
 def fact_packet(facts: Any, target: int = 0) -> Any:
-    """Return a batch of one packet that holds facts."""
+    """Return a batch with one packet of facts."""
     import pyarrow as pa
 
     columns = [pa.array([target], pa.int32()), pa.array([True]), pa.array([pickle.dumps(facts)], pa.binary())]
@@ -116,7 +116,7 @@ def fact_packet(facts: Any, target: int = 0) -> Any:
 
 
 def receive(batches: Iterable[Any]) -> Received:
-    """Return the content of packets, in the order in which they come."""
+    """Return the contents of packets, in order of arrival."""
     facts: list[Any] = []
     pieces: list[NDArray[np.uint8]] = []
     targets: set[int] = set()
@@ -133,17 +133,17 @@ def receive(batches: Iterable[Any]) -> Received:
     return Received(facts, np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8), targets)
 
 
-# What a partition holds
+# Contents of partitions
 
 
 @dataclass(frozen=True)
 class SelectedColumns:
-    """Some columns of a frame, which Spark knows by their places and Python by their names."""
+    """Some columns of a frame, which Spark identifies by position and Python by name."""
 
-    empty: Any  # a table of Arrow with these columns and no record
+    empty: Any  # an Arrow table with these columns and no records
 
     def read(self, batches: Iterable[Any]) -> Any:
-        """Return all batches of a partition as a table of Arrow."""
+        """Return all batches of a partition as an Arrow table."""
         import pyarrow as pa
 
         pieces = list(batches)
@@ -152,7 +152,7 @@ class SelectedColumns:
 
 @dataclass(frozen=True)
 class HeldPiece:
-    """A piece: its facts first, with the type of its records."""
+    """A piece on the executors: its facts first, with the type of its records."""
 
     def read(self, batches: Iterable[Any]) -> Piece:
         """Return the piece of a partition."""
@@ -162,7 +162,7 @@ class HeldPiece:
 
 @dataclass(frozen=True)
 class ArrivedRecords:
-    """Records that have come to their target."""
+    """Records that have arrived at their target."""
 
     types: Mapping[str, str]
 
@@ -170,14 +170,14 @@ class ArrivedRecords:
         """Return the records of a partition as columns."""
         _, content, targets = receive(batches)
         if targets - {part_number()}:
-            raise RuntimeError(f"Spark has brought records of other targets to partition {part_number()}.")
+            raise RuntimeError(f"Spark sent records of other targets to partition {part_number()}.")
         records = content.view(np.dtype(list(self.types.items())))
         return {name: records[name] for name in records.dtype.names or ()}
 
 
 @dataclass(frozen=True)
 class PartAnswers:
-    """Answers of targets that have come back to their part."""
+    """Answers of targets that have returned to their part."""
 
     regrouping: Regrouping
 
@@ -186,7 +186,7 @@ class PartAnswers:
         return collect_part(ArrivedRecords(answered_types(self.regrouping)).read(batches), self.regrouping.answered)
 
 
-# What is done with it
+# Tasks
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,13 @@ class Task(ABC):
     """A function of all batches of a partition."""
 
     function: Callable[..., Any]
-    shared: Any  # a broadcast of the arguments: those of each part, and of all
+    shared: Any  # a broadcast of the arguments: those of each part, and those for all
     reader: Any
 
-    modules = 0  # that a worker had imported when it last said that they stay
+    modules = 0  # number of imported modules at the last `gc.freeze`
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Work on a partition; spare the collection of garbage after every task the libraries, which takes longer."""
+        """Process a partition; exempt imported libraries from garbage collection, which takes longer than a task."""
         yield from self.rows(part_number(), batches)
         if len(sys.modules) > Task.modules:
             Task.modules = len(sys.modules)
@@ -208,19 +208,19 @@ class Task(ABC):
 
     @abstractmethod
     def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rows that a partition becomes."""
+        """Yield the result rows of a partition."""
 
     def run(self, number: int, *contents: Any) -> Any:
-        """Return what the function makes of a partition."""
+        """Run the function on a partition."""
         each, shared = self.shared.value
         return self.function(number, *contents, each[number] if number < len(each) else None, shared)
 
 
 @dataclass(frozen=True)
 class PieceTask(Task):
-    """Make a piece, facts first, then its records.
+    """Make a piece: its facts first, then its records.
 
-    A refusal is a fact: Spark would try a task that fails again, and report it at length.
+    A refusal is returned as a fact: Spark would retry a failing task and print long traces.
     """
 
     def rows(self, number: int, batches: Iterable[Any]) -> Packets:
@@ -233,14 +233,14 @@ class PieceTask(Task):
         target = arrays.pop(TARGET, None)
         records = pack(arrays) if arrays else np.empty(0, dtype=[("X", np.float64)])
         yield fact_packet((number, piece.facts, records.dtype), number // FAN)
-        # Records of no numbers are as good as none: dates that were only looked at.
+        # Records without numbers are not needed: such dates were only inspected.
         if records.dtype.itemsize:
             yield from packets_of(records, np.zeros(len(records), np.int64) if target is None else target)
 
 
 @dataclass(frozen=True)
 class SendTask(Task):
-    """Send the records of a piece to their targets; a refusal ends the task, since nobody would hear of it."""
+    """Send the records of a piece to their targets; a refusal fails the task, as no facts are returned."""
 
     def rows(self, number: int, batches: Iterable[Any]) -> Packets:
         """Yield packets."""
@@ -251,7 +251,7 @@ class SendTask(Task):
 
 @dataclass(frozen=True)
 class MergeTask:
-    """Merge facts, in the order of the parts that they are of."""
+    """Merge facts in the order of their parts."""
 
     combine: Callable[[Any, Any], Any]
 
@@ -265,10 +265,10 @@ class MergeTask:
 
 @dataclass(frozen=True)
 class ColumnTask(Task):
-    """Send the columns of a part to where its answers come."""
+    """Send the columns of a part to the partition of its answers."""
 
     def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield rows of records, numbered."""
+        """Yield numbered rows of records."""
         import pyarrow as pa
 
         table = self.run(number, self.reader.read(batches))
@@ -286,10 +286,10 @@ class ColumnTask(Task):
 
 @dataclass(frozen=True)
 class TableTask(Task):
-    """Make a table of the answers to a part, and of its columns if they have come too."""
+    """Make a table of the answers to a part and, if present, of its columns."""
 
-    empty: Any = None  # a table of Arrow with those columns and no record
-    schema: Any = None  # of the table, in Arrow, once it is known
+    empty: Any = None  # an Arrow table with those columns and no records
+    schema: Any = None  # Arrow schema of the table, once known
 
     def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield rows of the table."""

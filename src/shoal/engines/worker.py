@@ -1,7 +1,7 @@
-"""A worker process: reads tasks from its input, answers each on its output, and ends when the input does.
+"""A worker process that reads tasks from its input, answers each on its output, and ends with the input.
 
-A process of its own rather than a fork of the caller: nothing of the caller's program is run again or copied, and it
-may be killed at any time. A template is one that can be forked, which takes no time once it has imported everything.
+It is a separate process instead of a fork of the caller: no part of the caller's program is run again or copied, and it
+can be killed at any time. A template is a worker that can be forked, which is fast once all modules are imported.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 __all__ = ["fork", "serve"]
 
-_output = 1  # where answers go
+_output = 1  # file descriptor for answers
 
 
 def serve() -> None:
-    """Answer tasks until there are no more."""
+    """Answer tasks until the input ends."""
     answers = os.fdopen(_output, "wb", closefd=False)
     tasks = sys.stdin.buffer
     while True:
@@ -40,9 +40,9 @@ def serve() -> None:
 
 
 def fork(template: int) -> int:
-    """Start a process that serves the socket that came through another; return its number.
+    """Start a process that serves the socket received through another; return its number.
 
-    None is started and 0 returned where there are other threads: a fork has their locks, but nobody to release them.
+    Return 0 without a fork if there are other threads: a fork has their locks, but no thread to release them.
     """
     import socket
 
@@ -62,23 +62,23 @@ def fork(template: int) -> int:
 
 
 class DeferredModule(ModuleType):
-    """A stand-in in `sys.modules`, which imports the module when it is first used.
+    """A placeholder in `sys.modules` that imports the module on first use.
 
-    Polars starts threads when it is imported, and a process with threads cannot be forked safely. The template defers
-    it: a fork imports it once it needs it, which it does not for numbers of Parquet files. That is 15 MB of each. The
-    standard `importlib.util.LazyLoader` does not serve: it loads the module as soon as anybody looks at an attribute,
-    as narwhals does.
+    Polars starts threads on import, and a process with threads cannot be forked safely. The template defers it: a fork
+    imports it on demand, which numbers of Parquet files do not require. That saves 15 MB per process. The standard
+    `importlib.util.LazyLoader` is unsuitable: it loads the module at the first access to an attribute, as narwhals
+    does.
     """
 
     def __getattr__(self, name: str) -> Any:
         self.drop(self.__name__)
         module = import_module(self.__name__)
-        vars(self).update(vars(module))  # for whoever has imported the stand-in
+        vars(self).update(vars(module))  # for code that has imported the placeholder
         return getattr(module, name)
 
     @staticmethod
     def drop(name: str) -> None:
-        """Hide a stand-in that was not used from libraries that look for imported modules, as narwhals does."""
+        """Hide an unused placeholder from libraries that inspect imported modules, as narwhals does."""
         if isinstance(sys.modules.get(name), DeferredModule):
             del sys.modules[name]
 
@@ -98,13 +98,13 @@ def _begin() -> None:
 
 
 if __name__ == "__main__":
-    # Under its own name too, for tasks of this module.
+    # Also under its own name, for tasks of this module.
     sys.modules["shoal.engines.worker"] = sys.modules["__main__"]
-    # What a library prints must not get between the answers.
+    # Output of libraries must not mix with the answers.
     _output = os.dup(1)
     os.dup2(2, 1)
     if sys.argv[1:] == ["template"]:
         sys.modules["polars"] = DeferredModule("polars")
-    # Before anything is asked: whoever started this process is busy importing too.
+    # Load before the first task, while the parent process is importing too.
     _begin()
     serve()

@@ -150,9 +150,9 @@ class _Query(NamedTuple):
 
     component: Places
     node_component: Places
-    bounds: Floats  # the length of each component's shortest edge so far
+    bounds: Floats  # the squared length of each component's shortest edge so far
     places: Ints  # the places of a leaf that need a search
-    limit: Floats  # the maximum length of an edge for each of these places
+    limit: Floats  # the maximum squared length of an edge for each of these places
     distances: Floats
     point_gaps: Floats
 

@@ -56,7 +56,7 @@ class Branches:
     """Branches that cover all partitions."""
 
     every: tuple[Branch, ...]
-    closed: bool  # true if every branch proves that it has no better partition
+    closed: bool  # true if every branch proves that it contains no improvement
     solved: int = 0  # number of branches closed by an integer programme, whose own bounds prove less
 
 

@@ -80,7 +80,7 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
 
 
 def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:
-    """Return the number of earlier copies of each record, and whether its copies are so many that any may be left out.
+    """Return the number of earlier copies of each record; mark those with `enough` copies that may all be left out.
 
     Examples
     --------

@@ -13,9 +13,9 @@ r(G) first, subtract their deficit from their records, in equal parts; then the 
 as far as the listed groups and o allow. A group that is not listed stays feasible, since no dual is raised by more than
 o_i.
 
-**Which groups.** Without cuts those of k records, with cuts those of k … 2k−1 (`optimize.lower_bounds`); of copies 2k−1
-(`sparse.near_table`). Copies whose dual is fixed at 0 are not repaired; a group of copies alone costs 0 and has no
-deficit.
+**Which groups.** Without cuts, groups of k records; with cuts, groups of k … 2k−1 (`optimize.lower_bounds`); at most
+2k−1 copies of a record (`sparse.near_table`). Copies whose dual is fixed at 0 are not repaired; a group of copies alone
+costs 0 and has no deficit.
 
 **Rounding.** The groups are listed from sums that are not too large (`sparse.near_pricing`). For listed groups, r(G) is
 computed with at most d + s² + 8 roundings of each term and one per cut; this error is subtracted before the repair. The
