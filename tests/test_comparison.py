@@ -375,7 +375,7 @@ def test_only_runs_that_promise_the_same_beat_each_other():
     assert [(t.loss, t.pareto) for t in trials] == [(1, True), (2, False), (5, True), (6, False)]
     found = Comparison(trials, {}, 9, ["x"], {})
     assert [t.loss for t in found.choices] == [1, 5]
-    assert "nothing else that promises the same loses less" in str(found)
+    assert "nothing else with the same promise loses less" in str(found)
     assert found.cells()[0][2] == "promise"
 
 
