@@ -364,7 +364,7 @@ def test_refusals(asked, words):
         (lambda: Hierarchy({"a": ["x", "all"], "b": ["x", "none"]}), "one root|below"),
         (lambda: Hierarchy({"a": ["x"]}, release="median"), "'ancestor' or 'mode'"),
         (lambda: Ordinal(5), "Kind Ordinal must have lists of values, got 5"),
-        (lambda: Ordinal([["a"], ["b"]]), r"Kind Ordinal must have lists of single values, but one contains \['a'\]"),
+        (lambda: Ordinal([["a"], ["b"]]), r"Kind Ordinal must have lists of single values, but one holds \['a'\]"),
         (lambda: Hierarchy({"a": "xy"}), "Kind Hierarchy must have lists of values, got 'xy'"),
         (lambda: Hierarchy({"a": [["x"]]}), "lists of single values"),
         (lambda: shoal.MaskRequest(k=3, kinds=["a"]), "'kinds' must map names of columns to their kinds"),
