@@ -218,7 +218,7 @@ def test_hand_worked_probability_of_a_right_match():
     assert found.few == (0.5, 0.0)
     assert found.highest == (2, 0)
     assert found.contributions[1] == (1.0, 0.0)
-    assert "b has a part in 100 %" in found.figure
+    assert "b contributes to 100 %" in found.figure
 
 
 # --- recursive diversity -------------------------------------------------------------------------------------------

@@ -723,7 +723,7 @@ def test_dates_on_the_command_line(visits, tmp_path):
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "first.csv").read_bytes()
     page = (tmp_path / "page.html").read_text()
     assert "--date visit=%d.%m.%Y" in page or "--date &#x27;visit=%d.%m.%Y&#x27;" in page
-    assert "Column visit is counted in days from its first value on" in page
+    assert "Column visit is counted in days from its first value, and changes are relative to that count" in page
 
 
 @pytest.mark.parametrize(
@@ -783,9 +783,9 @@ def test_pages_and_assessment_take_tables_with_dates(tmp_path):
     table = pl.DataFrame(DATES)
     release = shoal.mask(table, 4, columns=["born", "x"])
     page = release.report(tmp_path / "page.html", original=table).read_text()
-    assert "Column born is counted in days from its first value on" in page
+    assert "Column born is counted in days from its first value, and changes are relative to that count" in page
     assert "linked correctly" in page
     found = shoal.assess(table, release.data, k=4, columns=["x", "born"])
     assert found.utility.loss == pytest.approx(release.loss)
-    assert "column born is counted in days from its first value on" in str(found)
+    assert "column born is counted in days from its first value" in str(found)
     assert shoal.compare(table, [4], columns=["x", "born"], methods=["mdav"]).trials

@@ -222,7 +222,7 @@ def test_units_under_new_numbers_are_paired_by_labels():
     assert release.data["unit"].to_list() != table["unit"][release.kept.tolist()].to_list()
     found = shoal.assess(table, release.data, columns=NAMES, kept=release.kept)
     assert found.utility.loss == pytest.approx(release.loss)
-    assert "column unit has other values in the masked table" in found.notes[0]
+    assert "column unit was recoded consistently in the masked table" in found.notes[0]
     with pytest.raises(InputError, match="differs in record"):
         shoal.assess(table, release.data, columns=NAMES)
 
@@ -288,7 +288,7 @@ def test_pages_say_what_was_not_measured(tmp_path):
     asked = ["assess", "in.csv", "out.csv", "-c", "age", "-c", "income", "-k", 5]
     refused = command(*asked, cwd=tmp_path)
     assert refused.returncode == 1
-    assert "or use --shuffled to measure" in refused.stderr
+    assert "or use --shuffled to take only measures that need no order" in refused.stderr
     done = command(*asked, "--shuffled", "--report", "page.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "information loss" not in done.stdout.partition("note:")[0]

@@ -416,7 +416,7 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"seed": 1.5}, "'seed' must be a whole number"),
         (
             {"data": pl.DataFrame({"sales": [], "wages": []}, schema={"sales": pl.Float64, "wages": pl.Float64})},
-            "no rec",
+            "must have at least one record, got none",
         ),
         ({"data": 3}, "'data' must be a pandas, polars or pyarrow table"),
         ({"output": "out.docx"}, "must end in"),

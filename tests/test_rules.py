@@ -345,7 +345,9 @@ def test_a_promise_that_kernels_do_not_know_never_seems_to_be_kept():
             return RuleKind(run_end, lambda *_: 1.0), 1.0, 0.0
 
     one = ConfidentialColumn(np.array([0, 1]), np.array([1, 1]), ordered=True)
-    with pytest.raises(InputError, match="'diversity' was registered after the first table was masked"):
+    with pytest.raises(
+        InputError, match="'diversity' belongs to a promise that was registered after the first table was masked"
+    ):
         make_rules([one], [(0, Late())], 2)
 
 

@@ -237,7 +237,7 @@ def _check_unmasked(before: Table, after: Table, masked: Sequence[Name], **roles
             check_name(name, before.names, role)
             check_name(name, after.names, role)
             if name in masked:
-                raise InputError(f"{parameter(role)} contains column {name!r}, which was masked. Use unmasked columns.")
+                raise InputError(f"{parameter(role)} names column {name!r}, which was masked. Use unmasked columns.")
 
 
 def _read(
@@ -351,7 +351,7 @@ def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Flo
     wrong = np.empty(0) if people is None else people[~(people > 0) | np.isinf(people)]
     if len(wrong):
         raise InputError(
-            f"{parameter('weights')} must be a column of positive numbers, but {weights!r} contains {wrong[0]:g}. Use "
+            f"{parameter('weights')} must be a column of positive numbers, but {weights!r} holds {wrong[0]:g}. Use "
             "weights that sum to the population."
         )
     return people, None if unit is None else secret_codes(before, unit)[0]

@@ -84,8 +84,8 @@ def population_risk(
 ) -> PopulationRisk:
     """Estimate the risk of all records in both tables.
 
-    `before` and `after` number each record's key, 0, 1, …, and `households` its household. If the weights sum to less
-    than the number of records, the table is treated as the whole population.
+    `before` and `after` number each record's key, 0, 1, …, and `households` its household. If the weights of a key sum
+    to less than its number of records, these records count as its whole population.
 
     Examples
     --------

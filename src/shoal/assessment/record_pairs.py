@@ -127,7 +127,7 @@ def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
             if far.any():
                 record = int(np.argmax(far))
                 raise InputError(
-                    f"Column {name!r} must be within ±{FARTHEST:g}, but record {record + 1} of {table!r} has "
+                    f"Column {name!r} must be within ±{FARTHEST:g}, but record {record + 1} of {table!r} holds "
                     f"{values[record]}. Correct it first."
                 )
         differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])

@@ -109,7 +109,7 @@ def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats
     values = [*old.drop_nulls().unique().sort(), *sorted(set(new.drop_nulls()) - set(old.drop_nulls()))]
     if not 2 <= len(values) <= MOST_VALUES:
         raise InputError(
-            f"{parameter('model')} contains column {name!r}, which has {len(values):,} different values; a categorical "
+            f"{parameter('model')} names column {name!r}, which has {len(values):,} different values; a categorical "
             f"column in a model must have 2 to {MOST_VALUES}. Leave it out."
         )
     x, y = (

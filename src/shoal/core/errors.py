@@ -102,7 +102,7 @@ class LargeBudgetWarning(PrivacyWarning):
 
 
 class PrivateExplorationWarning(PrivacyWarning):
-    """Warning before figures computed from the confidential values decide how they are published."""
+    """Warning that figures computed from the confidential values may decide how they are published."""
 
 
 class UnevenBudgetWarning(_WithMessage, UserWarning):

@@ -270,7 +270,7 @@ def watch(
     """
     state = fresh_state()
     future: Future[T] = Future()
-    context = contextvars.copy_context()  # the caller's context: the locks of output files are per context
+    context = contextvars.copy_context()  # the caller's, in which outputs are moved together
 
     def run() -> None:
         if not future.set_running_or_notify_cancel():
@@ -399,7 +399,7 @@ def spread(work: Callable[[Item], T], items: Iterable[Item], threads: int) -> It
     >>> list(spread(abs, [-1, 2, -3], threads=2))
     [1, 2, 3]
     """
-    if threads == 1:  # starting a thread costs as much as the work on a small item
+    if threads == 1:  # passing a small item to a thread takes as long as the work on it
         yield from map(work, items)
         return
     with ThreadPoolExecutor(threads) as executor:

@@ -104,7 +104,7 @@ class CategoryCoding(Coding):
         for text in texts.drop_nulls().unique().sort():
             if text not in by_text:
                 raise InputError(
-                    f"Column {name!r} contains {text!r} in the masked table, but not in the "
+                    f"Column {name!r} holds {text!r} in the masked table, but not in the "
                     f"original.{closest(text, by_text)} If it represents several values, set their hierarchy in "
                     "'kinds'."
                 )
@@ -197,7 +197,7 @@ def order_by(name: Name, word: str, named: Iterable[Any], values: Sequence[Any])
     for value in values:
         if composed(str(value)) not in texts:
             raise InputError(
-                f"Column {name!r} contains {value!r}, which its kind {word} does not list.{closest(value, texts)} List "
+                f"Column {name!r} holds {value!r}, which its kind {word} does not list.{closest(value, texts)} List "
                 f"all values in {parameter('kinds')}."
             )
     order = {value: place for place, value in enumerate(texts)}
@@ -211,7 +211,7 @@ def listed_values(kind: str, values: object) -> tuple[Any, ...]:
     result = tuple(values)
     for value in result:
         if not isinstance(value, Hashable):
-            raise InputError(f"Kind {kind} must have lists of single values, but one contains {value!r}.")
+            raise InputError(f"Kind {kind} must have lists of single values, but one holds {value!r}.")
     return result
 
 

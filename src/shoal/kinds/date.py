@@ -183,7 +183,7 @@ def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
     if fitting_format is not None:
         way_out = f"Set their format with {date_setting(name, fitting_format)}"
     return InputError(
-        f"Column {name!r} must contain dates or times in {rule}, but record {first + record + 1} contains "
+        f"Column {name!r} must contain dates or times in {rule}, but record {first + record + 1} holds "
         f"{text[record]!r}. {way_out}."
     )
 
@@ -231,7 +231,7 @@ def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
         way_out += "" if format_ is not None else ", or a format that fits all cells"
     record = int(text.is_not_null().arg_max() or 0)
     raise InputError(
-        f"Column {name!r} looks like {kind}s, which are not categories: record {first + record + 1} contains "
+        f"Column {name!r} looks like {kind}s, which are not categories: record {first + record + 1} holds "
         f"{text[record]!r}. {way_out}, or leave the column out."
     )
 

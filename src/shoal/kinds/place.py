@@ -136,7 +136,7 @@ class Place(Kind):
         if far.any():
             raise InputError(
                 f"Column {name!r} must contain {('latitudes', 'longitudes')[axis]} within ±{ENDS[axis]:g} degrees, but "
-                f"record {first + far.argmax() + 1} has {degrees[axis][far.argmax()]:g}. Correct it, or check the "
+                f"record {first + far.argmax() + 1} holds {degrees[axis][far.argmax()]:g}. Correct it, or check the "
                 "order of both columns."
             )
         return Column(name, degrees[axis], self.word), []

@@ -38,7 +38,7 @@ from shoal.tables.table import check_name
 __all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
 
 LARGE = 10.0  # a large ε: e^10 is 22,000
-LITTLE = 0.05  # a little share, relative to an even share of ε
+LITTLE = 0.05  # a very small share, relative to an even share of ε
 CALLER = 6  # stack frames from a warning here to the caller of publish
 
 

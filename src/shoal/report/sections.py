@@ -326,7 +326,7 @@ def _price_text(price: Price) -> str:
 
 
 def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
-    """Return a list of the groups that moved farthest, without distances, which would reveal their values."""
+    """Return the section with the groups that moved farthest, without distances, which would reveal values."""
     squares = np.nansum(np.square(W - Z), axis=1)
     sizes = group_sizes(labels)
     sums = np.bincount(labels, squares)
