@@ -171,7 +171,7 @@ def test_places_are_the_same_on_every_engine(table, tmp_path, engine):
             "by": "region",
             "weights": "weight",
             "confidential": ["count", "both"],
-            "identifiers": ["b", "sum", "coded"],
+            "identifiers": ["b", "sum", "coded", "net", "gross", "off"],
         },
         {"columns": ["a", "count"], "integers": "float", "decimals": "all"},
         {"columns": ["a", "b", "count", "sum"], "integers": "float", "decimals": "fit"},
