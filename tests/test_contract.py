@@ -39,6 +39,9 @@ def table():
     frame.loc[frame.index % 8 < 2, "a"] = np.nan
     frame["both"] = frame["count"] + frame["few"]
     frame["sum"] = frame["a"] + frame["b"]
+    net = rng.lognormal(size=160)
+    frame["net"], frame["gross"] = net.round(3), (frame["a"] + net).round(3)
+    frame["off"] = frame["net"] + 0.002 * (frame.index == 107)
     frame["coded"] = frame["count"].where(frame.index % 8 < 5, -9)
     return frame
 
@@ -161,11 +164,12 @@ def test_places_are_the_same_on_every_engine(table, tmp_path, engine):
             "by": "region",
             "weights": "weight",
             "confidential": ["count", "both"],
-            "identifiers": ["b", "sum", "coded"],
+            "identifiers": ["b", "sum", "coded", "net", "gross", "off"],
         },
         {"columns": ["a", "count"], "integers": "float", "decimals": "all"},
         {"columns": ["a", "b", "count", "sum"], "integers": "float", "decimals": "fit"},
         {"columns": ["a", "b", "sum"], "sums": "sum = a + b", "decimals": "fit"},
+        {"columns": ["gross", "a", "net"], "sums": "gross = a + net"},
         {"columns": ["a", "coded", "few"], "missing_codes": {"coded": -9, "few": -1}, "small": "merge", "k": 12},
         {"columns": ["a", "coded"], "by": ["count"], "missing_codes": {"coded": -9}, "small": "merge", "k": 5},
     ],
@@ -219,6 +223,7 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
         {"columns": ["count", "a"], "zeros": "count", "k": 8},
         {"zeros": "few"},
         {"columns": ["count", "few", "both"], "sums": "count = both + few"},
+        {"columns": ["gross", "a", "off"], "sums": "gross = a + off"},
         {"columns": ["count", "few"], "sums": "both = count + few"},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "aggregate": "medoid"},
         {"zeros": "region", "columns": ["a", "region"]},

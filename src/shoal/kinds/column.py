@@ -25,6 +25,7 @@ __all__ = [
     "Cells",
     "Column",
     "Storage",
+    "common_decimals",
     "composed",
     "composed_cells",
     "decimals_of",
@@ -123,6 +124,12 @@ def decimals_of(values: npt.NDArray[Any]) -> int | None:
                 return None
             left = left[np.rint(left * power) / power != left]
     return decimals
+
+
+def common_decimals(storages: Iterable[Storage | None]) -> int | None:
+    """Return the most decimals in parts of a column; None if a part has all digits, or if there are no numbers."""
+    decimals = [storage.decimals for storage in storages if storage is not None]
+    return None if None in decimals else max(decimals, default=None)  # type: ignore[type-var]
 
 
 def is_whole(values: Floats) -> bool:

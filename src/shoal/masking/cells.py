@@ -20,6 +20,7 @@ from shoal.kinds.column import Storage, composed_cells, one_form
 from shoal.masking.confidential import Values
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns
+from shoal.masking.sums import Broken
 from shoal.promises.distinct_units import units_in_cells
 from shoal.tables.columns import Code, Name
 from shoal.tables.number_text import Dialect, one_spelling, parse_numbers
@@ -68,7 +69,7 @@ class PartStatistics(NamedTuple):
     storages: tuple[Storage | None, ...]  # of each column; None if all its cells are missing
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
     limits: Floats  # the least and the greatest value of each column
-    broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
+    broken: tuple[Broken, ...]  # of each rule
     totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
     observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
     confidential: tuple[Values, ...]

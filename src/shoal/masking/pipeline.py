@@ -30,7 +30,7 @@ from shoal.masking.cells import STAY, Moves, PartStatistics
 from shoal.masking.column_patterns import expand_patterns
 from shoal.masking.group import BucketPlan
 from shoal.masking.memory import MemoryRecords
-from shoal.masking.plan import Plan, check_engine, choose_rule, find_scales, make_plan
+from shoal.masking.plan import Plan, check_engine, choose_rule, find_rounding, find_scales, make_plan
 from shoal.masking.proposed_roles import JUDGED, PROPOSED, Decision, decide_roles, needs_roles
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
@@ -171,7 +171,7 @@ def prepare(records: Records, request: MaskRequest) -> Plan:
     with timed(timings, "prepare"):
         records.prepare(warm_up, request, len(columns.masked))
     with timed(timings, "read"):
-        columns = find_scales(records, columns)
+        columns = find_rounding(records, find_scales(records, columns))
         parts, moves = _read(records, request, columns)
         return make_plan(records, request, columns, parts, moves, timings)
 

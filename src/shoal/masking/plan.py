@@ -18,7 +18,7 @@ from shoal.core.errors import InputError
 from shoal.core.messages import agreeing, count, listed, option, parameter, setting
 from shoal.core.types import Floats, Ints, Spelling
 from shoal.engines.records import Records
-from shoal.kinds.column import MISSING, Storage
+from shoal.kinds.column import MISSING, Storage, common_decimals
 from shoal.kinds.kind import Coding, Embedding
 from shoal.kinds.time_scale import Span
 from shoal.masking.aggregate import Rounding
@@ -37,8 +37,8 @@ from shoal.masking.cells import (
 from shoal.masking.confidential import Promise, number_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import Columns, settle
-from shoal.masking.steps import scan_part
-from shoal.masking.sums import LARGEST
+from shoal.masking.steps import scan_part, scan_storages
+from shoal.masking.sums import LARGEST, rounding_of
 from shoal.tables.columns import Code, Name, as_number, coded_text
 from shoal.tables.files import is_csv
 from shoal.tables.number_text import Dialect, common_type, number_type
@@ -49,6 +49,7 @@ __all__ = [
     "check_records",
     "choose_rule",
     "code_values",
+    "find_rounding",
     "find_scales",
     "make_plan",
     "merged_limits",
@@ -258,13 +259,16 @@ def _check_rules(
         if not any(part_values)
     }
     for rule, *part_values in zip(columns.rules, *(part.broken for part in parts), strict=True):
-        broken = sum(number for number, _ in part_values)
+        broken = sum(part.records for part in part_values)
         if broken:
-            first = min(record for number, record in part_values if number)
+            first = min((part for part in part_values if part.records), key=lambda part: part.first)
+            limit = f"more than the {first.tolerance:.2g} that rounding its columns explains"
             raise InputError(
                 f"{parameter('sums')} contains {rule.text!r}, but {count(broken, 'record')} "
-                f"{agreeing(broken, 'breaks', 'break')} it, {agreeing(broken, '', 'the first of them ')}record "
-                f"{first}. Correct the values, make one of them missing, or leave the rule out."
+                f"{agreeing(broken, 'breaks', 'break')} it. In record {first.first}"
+                f"{agreeing(broken, '', ', the first')}, column {rule.total!r} differs from the sum by "
+                f"{first.difference:.6g}, {limit if first.tolerance else 'and whole numbers must agree exactly'}. "
+                "Correct the values, make one of them missing, or leave the rule out."
             )
         split = [name for name in rule.columns if name not in whole_names | empty]
         if request.whole and rule.total in whole_names and split:
@@ -391,9 +395,8 @@ def _merge_storages(
         part_storages = [storage for storage in storages if storage is not None]
         types = {storage.type for storage in part_storages}
         all_whole = bool(part_storages) and all(storage.whole for storage in part_storages)
-        decimals = [storage.decimals for storage in part_storages]
-        most = None if None in decimals else max(decimals, default=None)
-        merged.append(Storage(types.pop() if len(types) == 1 else "float64", all_whole, absent, most))
+        decimals = common_decimals(part_storages)
+        merged.append(Storage(types.pop() if len(types) == 1 else "float64", all_whole, absent, decimals))
     return tuple(merged)
 
 
@@ -478,3 +481,13 @@ def find_scales(records: Records, columns: Columns) -> Columns:
     spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
     scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
     return replace(columns, scales=scales)
+
+
+def find_rounding(records: Records, columns: Columns) -> Columns:
+    """Find how far rounding may take totals from their sums: by the decimals of each column in all parts."""
+    names = list(dict.fromkeys(name for rule in columns.rules for name in rule.columns))
+    if not names:
+        return columns
+    parts: list[dict[Name, Storage | None]] = records.keep(scan_storages, columns, names, columns=names)
+    decimals = {name: common_decimals(part[name] for part in parts) for name in names}
+    return replace(columns, rounding=tuple(rounding_of(rule, decimals) for rule in columns.rules))

@@ -42,6 +42,7 @@ class Columns:
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # how dates, times and durations are counted
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
+    rounding: tuple[float, ...] = ()  # of each rule: how far rounding may take its total from the sum
     totals: bool = False  # whether columns of whole numbers keep their totals
     confidential: tuple[Chosen, ...] = ()
     block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all

@@ -46,6 +46,7 @@ __all__ = [
     "records_of_units",
     "release_part",
     "scan_part",
+    "scan_storages",
     "unit_words",
     "units_of_part",
 ]
@@ -59,6 +60,17 @@ def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Code
     coded = table.coded(codes)
     spans = {name: coded.cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
     return {"X": np.empty((table.rows, 0))}, spans
+
+
+def scan_storages(
+    table: Table, first: int, columns: Columns, names: Sequence[Name]
+) -> tuple[Arrays, dict[Name, Storage | None]]:
+    """Look at the numbers of some columns of a part: all parts together show how many decimals a column has."""
+    coded, kinds = table.coded(columns.codes), columns.kind_of
+    storages = {
+        name: coded.cells_of(name, kinds[name], first, named=name in columns.given)[name].storage for name in names
+    }
+    return {"X": np.empty((table.rows, 0))}, storages
 
 
 def read_part(
@@ -111,7 +123,10 @@ def read_part(
         storages=tuple(column.storage for column in read),
         spellings=spellings,
         limits=limits,
-        broken=tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules),
+        broken=tuple(
+            count_broken(rule, {column.name: column for column in read}, first, rounding)
+            for rule, rounding in zip(columns.rules, columns.rounding, strict=True)
+        ),
         totals=tuple(map(whole_total, X.T)) if columns.totals else (),
         observed=tuple(
             kind.observe(X, j, columns.masked, listed)

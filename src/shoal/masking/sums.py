@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,15 +28,16 @@ from shoal.tables.columns import Name
 
 __all__ = [
     "LARGEST",
+    "Broken",
     "Rule",
     "add_up",
-    "breaks",
     "count_broken",
     "in_order",
     "keep_total",
     "keep_totals",
     "read_rule",
     "round_together",
+    "rounding_of",
     "whole_total",
 ]
 
@@ -121,33 +123,55 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     return tuple(ordered)
 
 
-def breaks(rule: Rule, columns: Mapping[Name, Column]) -> Bools:
-    """Say which records break a rule: exactly for whole numbers, but for rounding for others.
+class Broken(NamedTuple):
+    """The records of a part that break a rule."""
 
-    A record that misses one of the columns breaks nothing.
+    records: int = 0
+    first: int = 0  # the number of the first of them, from 1 in the whole table
+    difference: float = 0.0  # of that record, between its total and the sum of its parts
+    tolerance: float = 0.0  # what rounding explains of it
+
+
+def rounding_of(rule: Rule, decimals: Mapping[Name, int | None]) -> float:
+    """Return how far rounding to the decimals of their columns may take a total from the sum of its parts.
+
+    That is half a unit of the last decimal for every column. Whole numbers are exact, and so are numbers with all
+    digits (None).
+
+    Examples
+    --------
+    >>> rounding_of(read_rule("t = a + b"), {"t": 1, "a": 1, "b": 0})
+    0.1
+    """
+    return sum(0.5 * 10.0**-places for name in rule.columns if (places := decimals[name]))
+
+
+def count_broken(rule: Rule, columns: Mapping[Name, Column], before: int = 0, rounding: float = 0.0) -> Broken:
+    """Count the records of a part, after the `before` first, whose total differs from the sum by more than `rounding`.
+
+    Sums of floats may also differ in their last digits, those of whole numbers may not. A record that misses one of
+    the columns breaks nothing.
 
     Examples
     --------
     >>> rule = read_rule("t = a + b")
     >>> cells = {"t": [0.3, 3.0, 3.0], "a": [0.1, 1.0, 1.0], "b": [0.2, 2.0, 3.0]}
-    >>> breaks(rule, {name: Column(name, np.array(values)) for name, values in cells.items()}).tolist()
-    [False, False, True]
+    >>> count_broken(rule, {name: Column(name, np.array(values)) for name, values in cells.items()})
+    Broken(records=1, first=3, difference=1.0, tolerance=0.0)
     """
     single = any(columns[name].type == "float32" for name in rule.columns)
     values = [columns[name].values for name in rule.columns]
     with np.errstate(over="ignore", invalid="ignore"):
-        scale = np.sum(np.abs(values), axis=0)
+        size = np.sum(np.abs(values), axis=0)
         off = np.abs(_sum(rule, {name: columns[name].values for name in rule.columns[1:]}) - values[0])
     whole = np.all([np.rint(column) == column for column in values], axis=0)
-    exact = whole & (scale <= (EXACT_32 if single else EXACT))
-    broken: Bools = off > np.where(exact, 0.0, scale * (TOLERANCE_32 if single else TOLERANCE))
-    return broken
-
-
-def count_broken(rule: Rule, columns: Mapping[Name, Column], before: int = 0) -> tuple[int, int]:
-    """Count the records of a part that break a rule, and return the number of the first, from 1 in the whole table."""
-    broken = breaks(rule, columns)
-    return int(np.count_nonzero(broken)), before + int(np.argmax(broken)) + 1 if broken.any() else 0
+    exact = whole & (size <= (EXACT_32 if single else EXACT))
+    tolerance = np.where(exact, 0.0, size * (TOLERANCE_32 if single else TOLERANCE)) + rounding
+    broken = off > tolerance
+    if not broken.any():
+        return Broken()
+    first = int(np.argmax(broken))
+    return Broken(int(np.count_nonzero(broken)), before + first + 1, float(off[first]), float(tolerance[first]))
 
 
 def _sum(rule: Rule, values: Mapping[Name, Floats]) -> Floats:

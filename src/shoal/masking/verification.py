@@ -195,7 +195,7 @@ def count_part(
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
     numbers = {name: table[name].numbers() for name in promised}
     zeros = tuple(int(np.count_nonzero(numbers[name].values == 0)) for name in columns.zeros)
-    broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
+    broken = tuple(count_broken(rule, numbers).records for rule in columns.rules)
     totals = {name: whole_total(numbers[name].values) for name in numeric}
     kept = tuple(totals.get(name, 0) for name in masked)
     text = [name for name in table.names if name not in masked or name in categories]
