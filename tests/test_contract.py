@@ -79,6 +79,7 @@ def assert_same(engine, table, folder, **asked):
         assert left.to_list() == right.to_list(), name
     assert other.loss == pytest.approx(release.loss, rel=1e-12)
     assert other.column_loss == pytest.approx(release.column_loss, rel=1e-12)
+    assert other.scale_loss == pytest.approx(release.scale_loss, rel=1e-12)
     assert other.size_histogram == release.size_histogram
     for attribute in (*FIGURES, "bound", "dropped", "left_out", "blanked"):
         assert getattr(other, attribute) == getattr(release, attribute), attribute
@@ -111,6 +112,12 @@ def test_places_are_the_same_on_every_engine(table, tmp_path, engine):
         {"weights": "weight"},
         {"columns": ["a", "count"], "integers": "round"},
         {"columns": ["count", "b"], "integers": "float"},
+        {"columns": ["a", "count"], "scale": "log"},
+        {"columns": ["a", "b", "few"], "scale": {"a": "rank", "few": "log"}, "by": "region", "aggregate": "median"},
+        {"columns": ["few", "b", "count"], "scale": "rank", "split": "all", "block": 60, "block_by": ["count", "b"]},
+        {"columns": ["a", "coded", "region"], "scale": "rank", "small": "merge", "by": "count", "k": 4},
+        {"columns": ["a", "coded"], "scale": "log", "missing_codes": {"coded": -9}, "weights": "weight"},
+        {"scale": "rank", "confidential": "count", "closeness": 0.3, "block": 80, "missing": "drop"},
         {"aggregate": "median", "by": "region"},
         {"aggregate": "medoid", "weights": None},
         {"split": "one"},
@@ -222,6 +229,11 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
         {"by": "count", "k": 6},
         {"columns": ["count", "a"], "zeros": "count", "k": 8},
         {"zeros": "few"},
+        {"scale": "logarithm"},
+        {"scale": {"count": "log"}},
+        {"columns": ["a", "region"], "scale": {"region": "rank"}},
+        {"columns": ["region"], "scale": "rank"},
+        {"scale": "rank", "refine": 5},
         {"columns": ["count", "few", "both"], "sums": "count = both + few"},
         {"columns": ["gross", "a", "off"], "sums": "gross = a + off"},
         {"columns": ["count", "few"], "sums": "both = count + few"},

@@ -286,7 +286,7 @@ def test_a_manifest_of_an_earlier_version_is_repeated(folder):
     assert len(pl.read_csv(folder / "out.csv").columns) > 1
     content = json.loads((folder / "run.json").read_text())
     added = "kinds identifiers keep distance importance shuffle small thousands refine zeros sums missing_codes"
-    added += " rest decimals max_left_out"
+    added += " rest decimals max_left_out scale"
     for name in added.split():
         del content["parameters"][name]
     (folder / "run.json").write_text(json.dumps(content))

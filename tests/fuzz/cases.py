@@ -134,7 +134,7 @@ NONSENSE = [
     {"scheduler": "tcp://localhost:1"}, {"closeness": -1}, {"diversity": "many", "confidential": "a"},
     {"rest": "all"}, {"max_left_out": "much"}, {"max_left_out": -1}, {"decimals": 2}, {"roles": {}},
     {"roles": {"a": 5}}, {"roles": {"a": "kee"}}, {"roles": {"a": {"role": "key", "knd": "nominal"}}},
-    {"roles": "nowhere.toml"},
+    {"roles": "nowhere.toml"}, {"scale": "logs"}, {"scale": {"a": None}}, {"scale": 2},
 ]  # fmt: skip
 
 
@@ -159,6 +159,7 @@ def _policies(rng, others, masked):
         "keep": others,
         "shuffle": [7, True],
         "importance": [{name: 2.0} for name in masked],
+        "scale": ["log", "rank", *({name: "log"} for name in masked)],
         "kinds": [{name: kind} for name in masked for kind in ("nominal", "nominal", "date")],
         "missing_codes": [{name: codes} for name in masked for codes in ([0], [1, 99], ["NA"], [-9])],
         "escape_formulas": [True],

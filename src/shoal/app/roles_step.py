@@ -1,4 +1,4 @@
-"""Step 2, Roles: the role, kind and importance of each column, and how many records are unique."""
+"""Step 2, Roles: the role, kind, importance and scale of each column, and how many records are unique."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shoal.app.jobs import in_background
 from shoal.app.kind_dialogs import current_kind, edit_kind, kinds_for, without_kind
 from shoal.app.settings import ROLES
 from shoal.app.tab import Tab
-from shoal.app.texts import help_of
+from shoal.app.texts import LABELS, help_of
 from shoal.app.widgets import Entry, Select, button, card, fact, heading, hint, row, text
-from shoal.kinds.kind_registry import KINDS
+from shoal.kinds.kind_registry import KINDS, SCALES
 
 __all__ = ["show"]
 
@@ -52,9 +52,10 @@ def show(tab: Tab) -> None:
 
     with card("Columns"):
         _grid(tab, recount)
-    with card("What roles, kinds and importance mean"), ui.element("dl"):
+    with card("What roles, kinds, importance and scale mean"), ui.element("dl"):
         meanings = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
         meanings |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}
+        meanings |= {LABELS["scale"]: help_of("scale")}
         for label, words in meanings.items():
             text("dt", label).style("font-weight: 600")
             text("dd", words).style("margin: 0 0 8px; color: var(--soft); font-size: 13px")
@@ -94,7 +95,7 @@ def _grid(tab: Tab, recount: Any) -> None:
         scroll = ui.element("div").classes("s-scroll s-grid").style("max-height: none")
         with scroll, ui.element("table").classes("s-table").props('aria-label="Columns and their roles"'):
             with ui.element("thead"), ui.element("tr"):
-                for head in ("Column", "Role", "Kind", "Importance", "Values", "Missing", "Spread", "Why"):
+                for head in ("Column", "Role", "Kind", "Importance", "Scale", "Values", "Missing", "Spread", "Why"):
                     text("th", head, "n" if head in ("Values", "Missing") else "").props("scope=col")
             with ui.element("tbody"):
                 for column in columns[first : first + ROWS]:
@@ -129,6 +130,10 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
             return
         settings.importance[name] = number
 
+    def set_scale(scale: str) -> None:
+        settings.scales.pop(name, None)
+        settings.scales |= {} if scale == "linear" else {name: scale}
+
     with ui.element("tr"):
         text("th", str(name)).props("scope=row").style("position: static; background: none")
         with ui.element("td"):
@@ -138,6 +143,10 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
             _kind(tab, column)
         with ui.element("td"):
             Entry(f"{settings.importance.get(name, 1):g}", set_importance, label=f"Importance of {name}")
+        with ui.element("td"):
+            if current_kind(tab, column) == "number":
+                scale = settings.scales.get(name, "linear")
+                Select({word: word for word in SCALES}, scale, set_scale, label=f"Scale of {name}")
         text("td", f"{column.distinct:,}", "n")
         text("td", f"{column.missing:,}", "n")
         with ui.element("td"):

@@ -44,13 +44,14 @@ BY_ROLE = {*LISTS.values(), "unit", "weights"}  # the parameters that follow fro
 
 @dataclass
 class Settings:
-    """The settings of the form: roles, kinds, importance and codes for missing by column, and all other parameters."""
+    """The settings of the form: roles, kinds, importance, scales and codes by column, and all other parameters."""
 
     roles: dict[Name, str] = field(default_factory=dict)
     kinds: dict[Name, Any] = field(default_factory=dict)
     importance: dict[Name, float] = field(default_factory=dict)
     codes: dict[Name, list[Any]] = field(default_factory=dict)
     asked: dict[str, Any] = field(default_factory=dict)  # as `Inspection.asked`
+    scales: dict[Name, str] = field(default_factory=dict)
 
     @classmethod
     def proposed(cls, inspection: shoal.Inspection) -> Settings:
@@ -89,6 +90,7 @@ class Settings:
             "weights": weights[0] if weights else None,
             "kinds": {name: kind for name, kind in self.kinds.items() if name in described} or None,
             "importance": {n: w for n, w in self.importance.items() if n in keys and w != 1} or None,
+            "scale": {n: scale for n, scale in self.scales.items() if n in keys and n not in self.kinds} or None,
             "missing_codes": {n: codes for n, codes in self.codes.items() if n in keys and codes} or None,
             "zeros": [name for name in self.asked.get("zeros") or [] if name in keys] or None,
         }
@@ -175,7 +177,7 @@ def _fits(work: Work, settings: Settings) -> bool:
     return (
         settings.roles.keys() == columns
         and set(settings.roles.values()) <= ROLES.keys()
-        and {*settings.kinds, *settings.importance, *settings.codes} <= columns
+        and {*settings.kinds, *settings.importance, *settings.scales, *settings.codes} <= columns
         and request.keys() <= {item.name for item in shoal.MaskRequest.parameters()}
         and isinstance(request["k"], int)
         and isinstance(request.get("options", {}), dict)

@@ -13,7 +13,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, released_loss, scaling
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.kinds.kind import Embedding
+from shoal.kinds.kind import Embedding, rescaled
 from shoal.kinds.time_scale import Scale
 from shoal.masking.cells import STAY, Own
 from shoal.masking.memory import MemoryRecords
@@ -69,7 +69,10 @@ class CodedRecords:
     @property
     def compared(self) -> Floats:
         """The coordinates that decide which records are alike."""
-        return self.embedding.compared(self.coordinates)
+        if not self.embedding.rescalings:
+            return self.embedding.compared(self.coordinates)
+        U = rescaled(self.X, self.embedding.rescalings)
+        return self.embedding.place(U, scaling(U))
 
     def place(self, Y: Floats) -> Floats:
         """Return the coordinates of other records of these columns."""

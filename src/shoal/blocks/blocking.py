@@ -43,6 +43,7 @@ __all__ = [
     "assign",
     "extent_of",
     "find_blocks",
+    "find_scaling",
 ]
 
 SAMPLE = 100_000  # records of the sample that tells how many levels a round counts
@@ -155,6 +156,12 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
         "rounds": rounds,
     }
     return Blocks(frame, scale, stages, pieces, before, sizes, facts)
+
+
+def find_scaling(records: BlockRecords, limits: Floats) -> Scaling:
+    """Return what standardises the records of all parts; `limits` are the least and greatest values."""
+    frame = frame_of(limits)
+    return scaling_of(records.reduce(_moments, operator.add, frame), frame)
 
 
 def _find_leaves(
@@ -301,6 +308,11 @@ def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
         before[first] = total
         total = total + counts[first]
     return before
+
+
+def _moments(first: int, X: Floats, roots: Ints, frame: Frame) -> Ints:
+    sums: Ints = moments(X, frame)
+    return sums
 
 
 def _survey(first: int, X: Floats, roots: Ints, frame: Frame, stage: Stage) -> tuple[Ints, Counts]:

@@ -34,6 +34,7 @@ __all__ = [
     "option",
     "read_codes",
     "read_importance",
+    "read_scales",
     "say",
     "say_pair",
     "say_refusal",
@@ -130,7 +131,7 @@ def option(name: str, request: type = MaskRequest) -> Any:
 
 def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[Any], Any]) -> dict[str, Any]:
     """Return the values of a request from the options of a command; `readers` read what is not typed as it is."""
-    readers = {"importance": read_importance, "missing_codes": read_codes, **readers}
+    readers = {"importance": read_importance, "scale": read_scales, "missing_codes": read_codes, **readers}
     values: dict[str, Any] = {}
     for item in parameters_of(request):
         if item.name == "kinds":
@@ -154,6 +155,22 @@ def read_importance(pairs: Sequence[str]) -> dict[str, float]:
         return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)}
     except ValueError:
         raise InputError(f"--importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
+
+
+def read_scales(words: Sequence[str]) -> dict[str, str] | str:
+    """Read the scale of all columns, or that of each.
+
+    Examples
+    --------
+    >>> read_scales(["log"]), read_scales(["sales=log", "wages=rank"])
+    ('log', {'sales': 'log', 'wages': 'rank'})
+    """
+    pairs = [word.rpartition("=") for word in words]
+    if len(words) == 1 and not pairs[0][1]:
+        return words[0]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise InputError(f"--scale must read SCALE once, or COLUMN=SCALE for each column, got {' '.join(words)!r}.")
+    return {name: scale for name, _, scale in pairs}
 
 
 def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:

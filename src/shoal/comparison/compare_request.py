@@ -49,6 +49,7 @@ class CompareRequest:
     kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
     distance: Sequence[Name] | Name | None = shared(MaskRequest, "distance")
     importance: Mapping[Name, float] | None = shared(MaskRequest, "importance")
+    scale: Mapping[Name, str] | str | None = shared(MaskRequest, "scale")
     by: Sequence[Name] | Name | None = shared(MaskRequest, "by")
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = shared(MaskRequest, "weights")
     unit: Name | None = shared(MaskRequest, "unit")

@@ -25,7 +25,7 @@ from shoal.kinds.column import Cells, Column
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale, Span
 
-__all__ = ["PLAIN", "Coding", "Embedding", "Kind", "sorted_cells"]
+__all__ = ["PLAIN", "Coding", "Embedding", "Kind", "Rescalings", "rescaled", "sorted_cells"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Coding:
     numeric: ClassVar[bool] = True  # whether its numbers are values, not codes of values
     standardised: ClassVar[bool] = True  # whether its one coordinate is the standardised number
     ordered: ClassVar[bool] = True
+    rescales: ClassVar[bool] = False  # whether its numbers are compared on another scale
 
     @property
     def release(self) -> str:
@@ -69,6 +70,10 @@ class Coding:
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
         """Return the coordinates of column j of the records X; Z are the same records standardised."""
         return Z[:, [j]]
+
+    def rescale(self, x: Floats) -> Floats:
+        """Return numbers on the scale on which they are compared; it increases with them."""
+        return x
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
         """Return the number of each group in column j; `means` are the aggregates of numbers."""
@@ -109,6 +114,17 @@ class Coding:
 
 
 PLAIN = Coding()
+Rescalings = tuple[tuple[int, Coding], ...]  # columns that are compared on another scale, by their place
+
+
+def rescaled(X: Floats, rescalings: Rescalings) -> Floats:
+    """Return records with the numbers of some columns on the scales on which they are compared."""
+    if not rescalings:
+        return X
+    X = X.copy()
+    for j, coding in rescalings:
+        X[:, j] = coding.rescale(X[:, j])
+    return X
 
 
 class Kind:
@@ -127,6 +143,7 @@ class Kind:
     ordered: ClassVar[bool] = True  # whether the values have an order
     scaled: ClassVar[bool] = False  # whether it counts moments, by a scale that all parts share
     joins: ClassVar[bool] = False  # whether it names strata that are joined
+    compared_on: str = "linear"  # the scale on which its numbers are compared
     released_cells: ClassVar[bool] = False  # whether a group is represented by a cell of the table
 
     @property
@@ -177,6 +194,10 @@ class Kind:
     def assigned(self, key: Any) -> Mapping[Name, Kind]:
         """Return the kind of each column, from one entry of the parameter `kinds`."""
         return {key: self}
+
+    def on_scale(self, scale: str) -> Kind | None:
+        """Return the kind whose numbers are compared on a scale; None if its cells have no scale but one."""
+        return None
 
     # Reading
 
@@ -274,6 +295,11 @@ class Embedding:
         """The first coordinate of each column."""
         return np.concatenate([[0], np.cumsum([coding.width for coding in self.codings])[:-1]]).astype(np.int64)
 
+    @cached_property
+    def rescalings(self) -> Rescalings:
+        """The columns that are compared on another scale than they are measured on, with their codings."""
+        return tuple((j, coding) for j, coding in enumerate(self.codings) if coding.rescales)
+
     def apply(self, X: Floats, scale: Scaling) -> Floats:
         """Return the coordinates of records; those of a missing cell are missing."""
         Z = scale.apply(X)
@@ -288,7 +314,7 @@ class Embedding:
         return np.column_stack([coding.continuous(X[:, j]) for j, coding in enumerate(self.codings)])
 
     def place(self, X: Floats, scale: Scaling) -> Floats:
-        """Return the coordinates by which records of these values are grouped."""
+        """Return the coordinates by which records are grouped; X are numbers on the scales of comparison."""
         return self.compared(self.apply(X, scale))
 
     def compared(self, Z: Floats) -> Floats:

@@ -58,6 +58,8 @@ class KindEntry:
 CATEGORIES = ("nominal", "ordinal", "boolean")
 NUMBERS = ("float", "integer")
 TIMES = ("date", "time", "duration")
+# Scales on which numbers are compared: `shoal.kinds.comparison_scale`.
+SCALES = {"linear": "as they are", "log": "by their logarithm", "rank": "by their rank"}
 
 # Cells and plain values are tried from the last to the first: text is nominal only if it is no date.
 KINDS: dict[str, KindEntry] = {

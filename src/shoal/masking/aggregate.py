@@ -16,7 +16,7 @@ from shoal.core.types import Bools, Floats, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.words import Words
 from shoal.kinds.column import Storage, is_whole
-from shoal.kinds.kind import Embedding
+from shoal.kinds.kind import Embedding, rescaled
 from shoal.masking.group import BucketPlan, BucketRecords, group_bucket
 from shoal.masking.sums import Rule, add_up, keep_totals, round_together
 from shoal.promises.dominance import FEW, PERCENT
@@ -56,6 +56,7 @@ class Bucket(NamedTuple):
     taken: Bools  # whether a released value is the number that stands for missing in the column
     dominated: Ints  # per column: the groups that one member dominates, and the groups that have values
     changes: tuple[Ints, ...] = ()  # of each column, as its coding counts them
+    rescaled: Floats = np.empty((2, 0))  # errors and totals of columns on the scale on which they were compared
 
 
 class ReleasedValues(NamedTuple):
@@ -247,7 +248,26 @@ def _measure(
         taken=np.array(taken),
         dominated=_count_dominated(outcome.labels, records, released, plan),
         changes=_changes(records, released, plan.embedding),
+        rescaled=_lose_on_scales(records, released, plan.embedding, lost),
     )
+
+
+def _lose_on_scales(
+    records: BucketRecords, released: ReleasedValues, embedding: Embedding, lost: Floats | None
+) -> Floats:
+    """Return squared errors and totals of the columns that were compared on another scale, on that scale."""
+    places = [j for j, _ in embedding.rescalings]
+    if not places:
+        return np.empty((2, 0))
+    scale = records.compared_scale
+    before, after = (
+        embedding.apply(rescaled(X, embedding.rescalings), scale)[:, embedding.starts[places]]
+        for X in (records.X, np.take(released.rounded, released.row, axis=0))
+    )
+    errors = np.stack(squared_errors(np.ascontiguousarray(before), np.ascontiguousarray(after)))
+    if lost is not None:
+        errors += embedding.lost(rescaled(lost, embedding.rescalings), scale)[places]
+    return errors
 
 
 def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedding) -> tuple[Ints, ...]:

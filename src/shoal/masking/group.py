@@ -21,7 +21,7 @@ from shoal.engines.records import Arrays
 from shoal.kernels.counting_sort import sort_by_target
 from shoal.kernels.words import Words
 from shoal.kinds.column import FLOAT
-from shoal.kinds.kind import Embedding
+from shoal.kinds.kind import Embedding, rescaled
 from shoal.masking.confidential import Promise
 from shoal.masking.request import MaskRequest
 from shoal.promises.closeness import Closeness
@@ -47,6 +47,7 @@ class BucketPlan(NamedTuple):
     promise: Promise
     whole: bool  # there is one bucket, and its blocks are whole cells
     scale: Scaling | None = None  # None: that of the records of the one bucket
+    compared_scale: Scaling | None = None  # likewise, of numbers on the scales on which they are compared
     records: int = 0
     parallel: int = 1  # buckets that are masked at the same time
     threads: int = 1  # that mask the blocks of a bucket
@@ -74,6 +75,7 @@ class BucketRecords(NamedTuple):
     Z: Floats  # X standardised, categories by coordinates
     compared: Floats  # where they lie when they are compared
     scale: Scaling  # of X
+    compared_scale: Scaling  # of X on the scales on which its columns are compared
     block: Ints  # the block, or the cell, of each record
     order: Ints  # the place of each record in the arrays that the bucket was sent
     codes: Ints  # of confidential columns
@@ -88,10 +90,15 @@ class BucketRecords(NamedTuple):
         X = arrays["X"] if plan.whole else np.take(arrays["X"], order, axis=0)
         scale = scaling(X) if plan.scale is None else plan.scale
         Z = plan.embedding.apply(X, scale)
+        compared, compared_scale = plan.embedding.compared(Z), scale
+        if rescalings := plan.embedding.rescalings:
+            U = rescaled(X, rescalings)
+            compared_scale = scaling(U) if plan.compared_scale is None else plan.compared_scale
+            compared = plan.embedding.place(U, compared_scale)
         confidential = bool(plan.promise.columns)
         codes = arrays["confidential"].reshape(len(X), -1)[order] if confidential else np.empty((len(X), 0), np.int64)
         units, weights = (arrays[name].reshape(-1)[order] if name in arrays else None for name in ("unit", "weights"))
-        return cls(X, Z, plan.embedding.compared(Z), scale, block[order], order, codes, units, weights)
+        return cls(X, Z, compared, scale, compared_scale, block[order], order, codes, units, weights)
 
     @property
     def cells(self) -> list[tuple[Ints, Ints]]:

@@ -66,6 +66,7 @@ def mask(
     kinds: Mapping[Name, Any] | None = None,
     distance: Sequence[Name] | Name | None = None,
     importance: Mapping[Name, float] | None = None,
+    scale: Mapping[Name, str] | str | None = None,
     by: Sequence[Name] | Name | None = None,
     identifiers: Sequence[Name] | Name | None = None,
     keep: Sequence[Name] | Name | None = None,

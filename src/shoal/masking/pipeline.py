@@ -25,6 +25,7 @@ from shoal.core.progress import SearchTitle, watch, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
+from shoal.kinds.kind import Rescalings
 from shoal.masking.aggregate import Bucket, mask_bucket
 from shoal.masking.cells import STAY, Moves, PartStatistics
 from shoal.masking.column_patterns import expand_patterns
@@ -69,6 +70,7 @@ from shoal.tables.outputs import moved_together, written_path
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
     from shoal.blocks.rule import Blocking
+    from shoal.core.measures import Scaling
     from shoal.engines.process_pool import Template
 
 __all__ = ["Groups", "group", "mask_data", "mask_records", "prepare", "release"]
@@ -266,13 +268,14 @@ def _random_order(request: MaskRequest, rows: int) -> Ints:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What blocks are cut from: the numbers of all records and the cells they belong to."""
+    """What blocks are cut from: the numbers of all records, on some scales, and the cells they belong to."""
 
     plan: Plan
+    rescalings: Rescalings = ()
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Combine ``function(first record, X, roots, *arguments)`` of all parts."""
-        return self.plan.records.reduce(look, combine, function, arguments, own=self.plan.own)
+        return self.plan.records.reduce(look, combine, self.rescalings, function, arguments, own=self.plan.own)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function where kernels are loaded."""
@@ -283,10 +286,17 @@ def _divide(plan: Plan, rule: Blocking) -> Blocks:
     from shoal.blocks.blocking import find_blocks
     from shoal.blocks.split_choice import choose_split
 
-    numbers = _Numbers(plan)
+    numbers = _Numbers(plan, plan.embedding.rescalings)
     if rule.measured:
         rule = replace(rule, split=choose_split(numbers, plan.extent, rule, plan.embedding.place))
     return find_blocks(numbers, plan.extent, rule)
+
+
+def _scale(plan: Plan, blocks: Blocks) -> Scaling:
+    """Return what standardises the columns in their own units; blocks are cut on the scales of comparison."""
+    from shoal.blocks.blocking import find_scaling
+
+    return find_scaling(_Numbers(plan), plan.limits) if plan.embedding.rescalings else blocks.scale
 
 
 def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]]) -> list[Bucket]:
@@ -296,8 +306,10 @@ def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]
     dealing: tuple[Any, ...] = ()
     targets = 1
     if blocks is not None:
-        bucket, firsts = _buckets(blocks, records.rows_of_a_target(10 * d + 12 + 4 * len(plan.columns.confidential)))
-        deal, dealing, targets = deal_to_blocks, (blocks, bucket, firsts), len(firsts)
+        rescalings = plan.embedding.rescalings
+        width = 10 * d + 12 + 4 * len(plan.columns.confidential) + (2 * d if rescalings else 0)
+        bucket, firsts = _buckets(blocks, records.rows_of_a_target(width))
+        deal, dealing, targets = deal_to_blocks, (blocks, rescalings, bucket, firsts), len(firsts)
     sent = {"block": ("int32", 1), "X": ("float64", d)}
     if request.weights is not None:
         sent["weights"] = ("float64", 1)
@@ -316,7 +328,8 @@ def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]
         embedding=plan.embedding,
         promise=plan.promise,
         whole=blocks is None,
-        scale=None if blocks is None else blocks.scale,
+        scale=None if blocks is None else _scale(plan, blocks),
+        compared_scale=None if blocks is None else blocks.scale,
         records=plan.rows,
         parallel=records.parallel,
         threads=records.threads,

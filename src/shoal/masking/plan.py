@@ -19,7 +19,7 @@ from shoal.core.messages import agreeing, count, listed, option, parameter, sett
 from shoal.core.types import Floats, Ints, Spelling
 from shoal.engines.records import Records
 from shoal.kinds.column import MISSING, Storage, common_decimals
-from shoal.kinds.kind import Coding, Embedding
+from shoal.kinds.kind import Coding, Embedding, rescaled
 from shoal.kinds.time_scale import Span
 from shoal.masking.aggregate import Rounding
 from shoal.masking.cells import (
@@ -96,7 +96,7 @@ class Plan:
     @property
     def extent(self) -> Extent:
         """What blocks are cut from."""
-        return Extent(self.limits, self.sizes)
+        return Extent(rescaled(self.limits, self.embedding.rescalings), self.sizes)
 
     @property
     def amounts(self) -> tuple[int, ...]:

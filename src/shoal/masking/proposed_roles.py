@@ -117,5 +117,6 @@ def _mentioned(request: MaskRequest) -> set[Name]:
     names = {
         name for parameter_name in ("distance", "zeros", "block_by") for name in getattr(request, parameter_name) or ()
     }
+    names |= {*(request.scale if isinstance(request.scale, Mapping) else ())}
     names |= {*(request.importance or {}), *(request.kinds or {}), *request.codes}
     return names | {name for text in request.sums or () for name in read_rule(text).columns}

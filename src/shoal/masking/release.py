@@ -76,6 +76,9 @@ class Release:
         Seconds of each step.
     partition_loss
         The loss of the partition itself, if the centroid of each group could be released; the loss if it is.
+    scale_loss
+        The loss of each column that was compared on another scale (`scale`), measured on that scale: 100·SSE/SST of its
+        logarithms or ranks. `loss` and `column_loss` are in the units of the columns.
     kinds
         The masked columns that hold no numbers: nominal, ordinal, hierarchy, date, time, duration.
     dropped
@@ -144,6 +147,7 @@ class Release:
     notes: tuple[Message, ...]
     timings: Mapping[str, float]
     partition_loss: float = 0.0
+    scale_loss: Mapping[Name, float] = field(default_factory=dict)
     kinds: Mapping[Name, str] = field(default_factory=dict)
     dropped: Mapping[Name, str] = field(default_factory=dict)
     left: tuple[Name, ...] = ()
@@ -182,6 +186,7 @@ class Release:
             self,
             loss=published_loss(self.loss, precise=precise),
             partition_loss=published_loss(self.partition_loss, precise=precise),
+            scale_loss={},
             bound=floor(10 * self.bound) / 10 if precise and self.bound is not None else None,
             column_loss={
                 name: published_loss(loss, precise=name not in withheld) for name, loss in self.column_loss.items()
@@ -294,6 +299,9 @@ class Release:
             lines.append(("strata", ", ".join(map(str, self.parameters["by"]))))
         own = f" (of the groups themselves {self.partition_loss:.5f} %)" if self.kinds else ""
         lines.append(("information loss", f"{self.loss:.5f} %{own}"))
+        if self.scale_loss:
+            losses = [f"{name} {loss:.5f} %" for name, loss in self.scale_loss.items()]
+            lines.append(("loss on scale", ", ".join(losses)))
         if self.bound is not None and self.gap is not None:
             lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
         lines.append(("verified", self.verified))

@@ -140,6 +140,19 @@ class MaskRequest(metaclass=_RequestType):
         metavar="COLUMN=NUMBER",
         stored=(dict, NoneType),
     )
+    scale: Mapping[Name, str] | str | None = described(
+        None,
+        """The scale on which columns of numbers are compared: ``linear`` (default), ``log`` for values that span powers
+        of ten, zeros and negative numbers included, or ``rank``. One scale for all masked columns of numbers, or one
+        for each column. Released values and the loss stay in the units of the column.""",
+        "--scale",
+        panel=COLUMNS,
+        label="Scale",
+        python='For example ``"log"`` or ``{"sales": "log"}``.',
+        typed=list,
+        metavar="[COLUMN=]SCALE",
+        stored=(dict, str, NoneType),
+    )
     by: Sequence[Name] | Name | None = described(
         None,
         "Columns that split the table into strata: groups never cross them.",
@@ -669,6 +682,12 @@ class MaskRequest(metaclass=_RequestType):
         return EFFORTS[self.effort or "good"] / EFFORTS["good"]
 
     @property
+    def rescales(self) -> bool:
+        """Whether columns are compared on another scale than their own."""
+        scales = self.scale.values() if isinstance(self.scale, Mapping) else (self.scale or "linear",)
+        return any(scale != "linear" for scale in scales)
+
+    @property
     def whole(self) -> bool:
         """Whether columns of whole numbers are rounded."""
         return self.integers != "float"
@@ -712,6 +731,7 @@ class MaskRequest(metaclass=_RequestType):
             **dict.fromkeys(PROMISES),
             **{name: plain_promise(promise) for name, promise in self.promises.items()},
             "importance": None if self.importance is None else dict(self.importance),
+            "scale": dict(self.scale) if isinstance(self.scale, Mapping) else self.scale,
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
             "weights": _recorded(self.weights, "a vector"),
             "block": None if self.block is None else int(self.block),

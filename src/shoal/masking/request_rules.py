@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from math import inf
 from numbers import Integral
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from shoal.algorithms.registry import AUTO
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, closest
 from shoal.core.memory_limits import read_memory
 from shoal.core.messages import listed, option, parameter, setting
 
@@ -110,10 +111,36 @@ def _check_comparison(request: MaskRequest) -> None:
     for name, value in (request.importance or {}).items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
             raise InputError(f"{parameter('importance')} must be a positive number for column {name!r}, got {value!r}.")
+    _check_scale(request)
     if (request.importance or request.distance is not None) and request.options.get("bound"):
         raise InputError(
             f"{option('bound')} cannot be combined with {parameter('importance')} or {parameter('distance')}: a bound "
             "holds for the loss, in which all masked columns count alike. Leave it out."
+        )
+
+
+def _check_scale(request: MaskRequest) -> None:
+    from shoal.kinds.kind_registry import SCALES
+
+    by_column = request.scale if isinstance(request.scale, Mapping) else {None: request.scale}
+    for name, scale in by_column.items():
+        if name is None and scale is None:
+            continue
+        if not isinstance(scale, str) or scale not in SCALES:
+            of = "" if name is None else f" for column {name!r}"
+            raise InputError(
+                f"{parameter('scale')} must be one of {', '.join(map(repr, SCALES))}{of}, got {scale!r}."
+                f"{closest(str(scale), SCALES)}"
+            )
+    if request.rescales and request.options.get("bound"):
+        raise InputError(
+            f"{option('bound')} cannot be combined with {parameter('scale')}: a bound holds for the loss, which is "
+            "measured in the units of the columns, while groups are formed on another scale. Leave one of them out."
+        )
+    if request.rescales and request.refine:
+        raise InputError(
+            f"{parameter('refine')} lowers the loss in the units of the columns, which would undo "
+            f"{parameter('scale')}. Leave one of them out."
         )
 
 

@@ -91,6 +91,11 @@ class Columns:
         return {name: kind for name, kind in self.kind_of.items() if kind.scaled}
 
     @property
+    def scales_of_comparison(self) -> dict[Name, str]:
+        """The scales of the masked columns that are compared on another scale than their own."""
+        return {name: kind.compared_on for name, kind in self.kind_of.items() if kind.compared_on != "linear"}
+
+    @property
     def words(self) -> dict[Name, str]:
         """The kinds of the masked columns that are not plain numbers."""
         named = {name: kind.word for name, kind in self.kind_of.items() if not kind.additive}
@@ -148,7 +153,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         by=tuple(by),
         weights=weights,
         unit=request.unit,
-        kinds=tuple(_kind_of(name, kinds, schema) for name in masked),
+        kinds=_on_scales(request, masked, schema),
         given=frozenset(kinds),
         released=tuple(name for name in names if name not in left_out),
         importance=_importance(request, masked),
@@ -212,6 +217,25 @@ def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
                 "one value. Use a method that groups whole records."
             )
     return settled
+
+
+def _on_scales(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Kind, ...]:
+    """Return the kinds of the masked columns, those of numbers with their scale; refuse a scale of another column."""
+    kinds = {name: _kind_of(name, request.kinds or {}, schema) for name in masked}
+    scales = request.scale
+    if isinstance(scales, str):
+        scales = {name: scales for name, kind in kinds.items() if kind.on_scale(scales) is not None}
+        if not scales:
+            raise InputError(
+                f"{setting('scale', request.scale)} requires columns of numbers, but none is masked. Leave it out."
+            )
+    for name in _numbers_among(request, "scale", masked, schema) if isinstance(request.scale, Mapping) else ():
+        if kinds[name].on_scale("linear") is None:
+            raise InputError(
+                f"{parameter('scale')} names column {name!r}, whose kind {kinds[name].word} has no other scale. Leave "
+                "it out."
+            )
+    return tuple(kind.on_scale((scales or {}).get(name, "linear")) or kind for name, kind in kinds.items())
 
 
 def _check_whole(request: MaskRequest, masked: Sequence[Name], kinds: Mapping[Name, Kind]) -> None:

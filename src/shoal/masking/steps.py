@@ -19,7 +19,7 @@ from shoal.core.types import Bools, Floats, Ints, Spelling
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
 from shoal.kinds.column import Column, Storage, composed_cells
-from shoal.kinds.kind import Coding, Kind
+from shoal.kinds.kind import Coding, Kind, Rescalings, rescaled
 from shoal.kinds.time_scale import Span
 from shoal.masking.cells import Cell, Joined, Moves, Own, PartStatistics
 from shoal.masking.confidential import Values, read_values
@@ -285,9 +285,10 @@ def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
     return X
 
 
-def look(part: int, arrays: Arrays, own: Own, function: Any, arguments: Sequence[Any]) -> Any:
-    """Run a function of `shoal.blocks` on the numbers of a part."""
-    return function(own.first, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
+def look(part: int, arrays: Arrays, own: Own, rescalings: Rescalings, function: Any, arguments: Sequence[Any]) -> Any:
+    """Run a function of `shoal.blocks` on the numbers of a part, some of them on another scale."""
+    X = rescaled(numbers_of(arrays, own), rescalings)
+    return function(own.first, X, number_of_cells(arrays, own), *arguments)
 
 
 def records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
@@ -308,13 +309,13 @@ def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
 
 
 def deal_to_blocks(
-    part: int, arrays: Arrays, own: Own, blocks: Blocks, bucket: Ints, firsts: Ints
+    part: int, arrays: Arrays, own: Own, blocks: Blocks, rescalings: Rescalings, bucket: Ints, firsts: Ints
 ) -> tuple[Ints, Arrays]:
     """Send the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
     from shoal.blocks.blocking import assign
 
     X = numbers_of(arrays, own)
-    block = assign(own.first, X, number_of_cells(arrays, own), blocks)
+    block = assign(own.first, rescaled(X, rescalings), number_of_cells(arrays, own), blocks)
     target = bucket[block]
     return target, _sent(arrays, own, X, block - firsts[target])
 

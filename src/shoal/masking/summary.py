@@ -111,6 +111,7 @@ def summarise(
         # What is optimal is the partition, not the values that stand for its groups where they are no means.
         status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
         partition_loss=percent * float(lost.grouped.sum()),
+        scale_loss=_scale_loss(plan, buckets),
         kinds=plan.columns.words,
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
         group_loss=lost.group_loss,
@@ -146,11 +147,26 @@ def summarise(
     )
 
 
+def _scale_loss(plan: Plan, buckets: Sequence[Bucket]) -> dict[Name, float]:
+    """Return the loss of each column that was compared on another scale, on that scale."""
+    errors, totals = np.sum([bucket.rescaled for bucket in buckets], axis=0)
+    errors, totals = errors + plan.omissions * totals, (1 + plan.omissions) * totals
+    each = 100 * errors / np.where(totals > 0, totals, np.inf)
+    names = [plan.columns.masked[j] for j, _ in plan.embedding.rescalings]
+    return dict(zip(names, each.tolist(), strict=True))
+
+
 def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
     notes = [*plan.notes, *request.notes()]
     if request.weights is not None:
         by = request.weights if request.weight_vector is None else "the vector that was given"
         notes.append(f"means of groups are weighted by {by}; loss, k and categories count every record once")
+    if scales := plan.columns.scales_of_comparison:
+        named = listed([f"{name} ({scale})" for name, scale in scales.items()])
+        notes.append(
+            f"similar records were found on other scales: {named}; released values and the information loss are in "
+            "the units of the columns"
+        )
     if request.shuffled:
         notes.append("the records are in random order")
     if request.unit in plan.columns.released:

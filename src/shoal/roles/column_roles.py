@@ -41,6 +41,8 @@ class ColumnRole:
         Why the column has this role.
     word
         What the column holds, for readers.
+    scale
+        The scale on which a key of numbers is compared, as parameter ``scale`` takes it; None for its own.
     """
 
     role: str
@@ -48,6 +50,7 @@ class ColumnRole:
     missing_codes: tuple[Any, ...] = ()
     reason: str = ""
     word: str = ""
+    scale: str | None = None
 
 
 class Roles(dict[Name, ColumnRole]):
@@ -91,7 +94,9 @@ def as_parameters(roles: Mapping[Name, ColumnRole]) -> dict[str, Any]:
         name: kind for name, kind in kinds.items() if set(read_kind(name, kind).columns) <= {*keys}
     } or None
     codes = {name: list(roles[name].missing_codes) for name in keys if roles[name].missing_codes}
-    return {**parameters, "columns": keys, "missing_codes": codes or None}
+    parameters |= {"columns": keys, "missing_codes": codes or None}
+    scales = {name: roles[name].scale for name in keys if roles[name].scale}
+    return {**parameters, "scale": scales} if scales else parameters
 
 
 def _names(value: Any) -> list[Name]:

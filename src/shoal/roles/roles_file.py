@@ -19,7 +19,7 @@ from shoal.core.errors import FileError, InputError, closest
 from shoal.core.messages import parameter
 from shoal.core.types import Name
 from shoal.kinds.hierarchy import Hierarchy
-from shoal.kinds.kind_registry import read_kind
+from shoal.kinds.kind_registry import SCALES, read_kind
 from shoal.roles.column_roles import PARAMETERS, ColumnRole
 from shoal.tables.outputs import written_beside
 
@@ -35,9 +35,10 @@ HEADER = """\
 #   keep       released unchanged
 #   drop       left out
 # Also per column: kind = "number", "nominal", "date", "date %d.%m.%Y", or the ordered categories in a list;
-# hierarchy = "zip.csv" (one line per value, up to the root); missing = [-9, "?"], cells that mean missing.
+# hierarchy = "zip.csv" (one line per value, up to the root); missing = [-9, "?"], cells that mean missing; and
+# scale = "log" or "rank", the scale on which numbers of a key are compared.
 """
-ENTRIES = ("role", "kind", "hierarchy", "missing")
+ENTRIES = ("role", "kind", "hierarchy", "missing", "scale")
 
 
 def write_roles(roles: Mapping[Name, ColumnRole], path: str | os.PathLike[str], source: str) -> None:
@@ -48,6 +49,7 @@ def write_roles(roles: Mapping[Name, ColumnRole], path: str | os.PathLike[str], 
         kind = column.kind or column.word
         lines += [f"kind = {_value(kind)}"] if kind else []
         lines += [f"missing = {_value(list(column.missing_codes))}"] if column.missing_codes else []
+        lines += [f"scale = {_quoted(column.scale)}"] if column.scale else []
         blocks.append("\n".join(lines) + "\n")
     with written_beside(Path(path)) as temporary:
         temporary.write_text("\n".join(blocks), encoding="utf-8")
@@ -126,7 +128,17 @@ def _column(name: Name, entry: Any, folder: Path) -> ColumnRole:
             f"{parameter('roles')} has missing codes for column {name!r}, whose role is {role!r}: only the codes of "
             "masked columns count. Remove them."
         )
-    return ColumnRole(role, kind, codes)
+    return ColumnRole(role, kind, codes, scale=_scale(name, role, entry.get("scale")))
+
+
+def _scale(name: Name, role: str, scale: Any) -> str | None:
+    """Return the scale on which a key is compared; refuse that of another column."""
+    if scale is not None and (role != "key" or scale not in SCALES):
+        raise InputError(
+            f"{parameter('roles')} has scale {scale!r} for column {name!r} with role {role!r}: only keys have a scale, "
+            f"one of {', '.join(map(repr, SCALES))}. Correct the entry."
+        )
+    return None if scale is None else str(scale)
 
 
 def _value(value: Any) -> str:
