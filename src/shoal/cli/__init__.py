@@ -104,8 +104,9 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def main() -> None:
     """Run a command: exit code 0 done, 1 refused in words, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM."""
-    # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run.
-    gc.set_threshold(100_000)
+    # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run. Importing them
+    # makes about 150,000 objects that could be garbage.
+    gc.set_threshold(300_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     # Where memory runs out, Rust waits for itself forever while it prints where it was.
     os.environ["RUST_BACKTRACE"] = "0"

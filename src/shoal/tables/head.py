@@ -11,8 +11,8 @@ from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.tables.addresses import as_place, is_address
 from shoal.tables.columns import Name
-from shoal.tables.files import CSV, PARQUET, TableFile, is_dask, is_spark, open_data
-from shoal.tables.formats.arrow_files import open_parquet, validated
+from shoal.tables.files import CSV, TableFile, is_dask, is_spark, open_data
+from shoal.tables.formats.arrow_files import PARQUET, open_parquet, validated
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import find_paths

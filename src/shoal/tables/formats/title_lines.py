@@ -48,10 +48,12 @@ def count_title_lines(content: str, newline: str, delimiters: Sequence[str]) -> 
 def _titles(rows: Sequence[list[str]]) -> int:
     """Return the number of lines above the header."""
     width = len(rows[-1])
+    if width < 2:
+        return 0
     header = next((place for place, row in enumerate(rows) if len(row) == width and _are_names(row)), 0)
     titles, body = [row for row in rows[:header] if row], rows[header:]
     full = all(len(row) == width for row in body if row)
-    if width < 2 or not titles or len(body) < 2 or header > MOST or not full:
+    if not titles or len(body) < 2 or header > MOST or not full:
         return 0
     first, *others = titles
     sure = _is_title(first, width) and all(len(row) < width or _filled(row) <= 1 for row in others)
