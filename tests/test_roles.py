@@ -109,6 +109,15 @@ def test_a_column_in_which_all_values_differ_determines_nothing():
     assert functions == ({}, {})
 
 
+def test_columns_that_miss_the_same_records_are_not_functions_of_each_other():
+    rng = np.random.default_rng(0)
+    absent = rng.random(400) < 0.5
+    columns = {name: pl.Series(rng.normal(size=400)).round(3).set(pl.Series(absent), None) for name in "abc"}
+    columns["answered"] = pl.Series(~absent)
+    assert not find_functions(dict(list(columns.items())[:3])).sources
+    assert find_functions(columns).sources == {"answered": ("a", "b", "c")}
+
+
 def test_what_a_sample_suggests_is_checked_in_all_records():
     code = np.arange(60_000) % 50
     group = code // 10
@@ -256,6 +265,20 @@ def test_a_category_is_no_unit_of_a_panel():
 )
 def test_sensitive_names_of_several_languages(name, topic):
     assert read_words().sensitive_topics([name, "age"]).get(name) == topic
+
+
+def test_unclear_columns_of_a_health_table_are_sensitive():
+    clinical = ["fever", "cough", "tumor_size", "xq2"]
+    topics = read_words().sensitive_topics(["age", "region", "education", *clinical])
+    assert topics["xq2"] == "health or treatment, as other columns do"
+    assert list(topics) == clinical
+    unclear = [f"xq{place}" for place in range(30)]
+    assert list(read_words().sensitive_topics([*unclear, *clinical[:3]])) == clinical[:3]
+
+
+def test_the_logarithm_of_a_sensitive_amount_is_sensitive():
+    names = ["income", "lincome", "ln_income", "logincome", "log_income"]
+    assert list(read_words().sensitive_topics(["lage", *names])) == names
 
 
 def test_amounts_of_firms_are_keys_and_those_of_persons_are_sensitive():
