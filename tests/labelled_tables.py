@@ -1,6 +1,6 @@
 """The tables of labelled_roles.txt, made of synthetic cells of the described character, and the roles that are right.
 
-Run: python tests/labelled_tables.py [TABLE]     prints the wrong roles of the tables that are not held out
+Run: python tests/labelled_tables.py [TABLE]     prints the wrong roles of the tables tuned on
 """
 # ruff: noqa: ARG005, T201  (generators of cells share one signature)
 
@@ -19,6 +19,7 @@ from shoal.roles.proposal import Proposal, propose
 from shoal.tables.formats.frames import open_table
 
 LABELS = Path(__file__).parent / "labelled_roles.txt"
+PARTS = ("tuned on", "held out", "set A", "set B")
 SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 
 
@@ -27,7 +28,7 @@ class Labelled:
     """A table by its description: for each column the character of its cells and the right role."""
 
     name: str
-    held_out: bool
+    part: str
     records: int
     cells: dict[str, str]
     labels: dict[str, str]
@@ -55,7 +56,7 @@ class Judgement:
     """A column, its right role and the proposed one."""
 
     table: str
-    held_out: bool
+    part: str
     column: str
     label: str
     role: str
@@ -68,7 +69,9 @@ def labelled_tables() -> list[Labelled]:
     tables = list[Labelled]()
     for line in LABELS.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
-            tables.append(Labelled(line[1:].partition("]")[0], "held out" in line, 0, {}, {}))
+            name, _, comment = line[1:].partition("]")
+            part = next((part for part in PARTS if comment.endswith(f"; {part}")), "tuned on")
+            tables.append(Labelled(name, part, 0, {}, {}))
         elif line.startswith("records "):
             tables[-1].records = int(line.split()[1])
         elif " | " in line:
@@ -92,7 +95,7 @@ def judge(table: Labelled, proposal: Proposal) -> Iterator[Judgement]:
         label, role = labels[column.name], roles[column.name]
         accepted = {"key": ("key", "stratum")}.get(label, (label.partition(" ")[0],))
         right = role in accepted or (label == "unit" and proposal.parameters["unit"] == column.name)
-        yield Judgement(table.name, table.held_out, column.name, table.labels[column.name], role, column.kind, right)
+        yield Judgement(table.name, table.part, column.name, table.labels[column.name], role, column.kind, right)
 
 
 def judge_all(k: int = 3) -> list[Judgement]:
@@ -283,6 +286,8 @@ FUNCTIONS: dict[str, Any] = {
     "square": each(lambda cell: cell * cell),
     "times": each(lambda cell: cell * 0.0625),
     "shift": each(lambda cell: cell + 14),
+    "absent": lambda cells, text: ["no" if cell is None else "yes" for cell in cells],
+    "is": lambda cells, text: [int(str(cell) == text.removeprefix("is")) for cell in cells],
     "positive": each(lambda cell: int(cell > 0)),
     "high": lambda cells, text: threshold(cells, 0.85),
     "low": lambda cells, text: threshold(cells, 0.3),
@@ -297,14 +302,12 @@ def main() -> None:
     """Print what is wrong, and the shares of what is right."""
     judgements = judge_all()
     for j in judgements:
-        if not j.right and not j.held_out and (len(sys.argv) < 2 or sys.argv[1] in j.table):
+        if not j.right and j.part in ("tuned on", "set A") and (len(sys.argv) < 2 or sys.argv[1] in j.table):
             print(f"{j.table:36} {j.column:28} {j.label:22} proposed {j.role} ({j.kind})")
-    for held_out in (False, True):
-        of_part = [j for j in judgements if j.held_out == held_out]
+    for part in PARTS:
+        of_part = [j for j in judgements if j.part == part]
         right = sum(j.right for j in of_part)
-        print(
-            f"{'held out' if held_out else 'tuned on'}: {right} of {len(of_part)}, {100 * right / len(of_part):.1f} %"
-        )
+        print(f"{part}: {right} of {len(of_part)}, {100 * right / len(of_part):.1f} %")
         for label in ("key", "confidential", "identifier", "unit", "weight", "derived", "other"):
             some = [j for j in of_part if j.label.startswith(label)]
             print(f"    {label:14} {sum(j.right for j in some):4} of {len(some)}")

@@ -2,15 +2,19 @@
 
 import sys
 
+import hypothesis.strategies as st
 import polars as pl
 import pytest
+from hypothesis import given
 
 import shoal
 from shoal.cli import main
 from shoal.demo import firms
+from shoal.kinds.column import MISSING
 from shoal.tables import number_text
 from shoal.tables.files import TableFile, open_data
 from shoal.tables.formats import csv_files
+from shoal.tables.number_text import CODE, Dialect, parse_numbers, plain_numbers, present_cells
 
 
 @pytest.fixture
@@ -70,3 +74,48 @@ def test_a_file_that_is_read_once_gives_the_same_release_and_report(tmp_path):
     path.unlink()  # it is not read again
     assert releases[1].report(tmp_path / "report.html", original=once).stat().st_size > 0
     assert isinstance(releases[0].data, pl.DataFrame)
+
+
+# Numbers in text are parsed by a short way where cells are spelled plainly
+
+
+def numbers_cell_by_cell(cells, dialect, *, codes):
+    """Return a column as numbers if every cell is one or is missing, the slow way."""
+    text = present_cells(cells)
+    if text.null_count() == len(text) or (not codes and text.str.contains(CODE).any()):
+        return cells
+    for kind in (pl.Int64, pl.Float64):
+        numbers = plain_numbers(text, dialect).cast(kind, strict=False)
+        if numbers.null_count() == text.null_count():
+            return numbers
+    return cells
+
+
+CELL = (
+    st.sampled_from(["1", "-2", "+3", "007", " 4", "5 ", "1.5", "1,5", "1.500", "2e3", "inf", "x", "", *MISSING])
+    | st.none()
+)
+
+
+@given(
+    cells=st.lists(CELL | st.sampled_from(["1", "2.5"]), max_size=6),
+    first=st.integers(0, 2),
+    decimal=st.sampled_from(".,"),
+    thousands=st.sampled_from([None, "'", " "]),
+    codes=st.booleans(),
+)
+def test_numbers_are_parsed_alike_however_they_are_spelled(cells, first, decimal, thousands, codes):
+    dialect = Dialect(decimal=decimal, thousands=thousands)
+    text = pl.Series(["1"] * (first * number_text.GLANCE) + cells, dtype=pl.String)
+    expected = numbers_cell_by_cell(text, dialect, codes=codes)
+    assert parse_numbers(text, dialect, codes=codes).equals(expected, check_dtypes=True)
+
+
+def test_a_csv_file_is_the_same_table_in_arrow_and_as_a_frame(tmp_path):
+    (tmp_path / "in.csv").write_text('^.*$,,a\n1,,"x, y"\n2,"",z\n3,5,\n')
+    table = open_data(tmp_path / "in.csv", named=False)
+    columns = {name: table[name].written.to_list() for name in table.names}
+    assert columns == {"^.*$": ["1", "2", "3"], "": [None, "", "5"], "a": ["x, y", "z", None]}
+    assert table.take([2, 0]).store.native.rows() == [("3", "5", None), ("1", None, "x, y")]
+    assert {name: table.store.native.get_column(name).to_list() for name in table.names} == columns
+    assert {name: table[name].written.to_list() for name in table.names} == columns

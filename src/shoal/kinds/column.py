@@ -166,8 +166,10 @@ class Cells:
         elif kind.is_decimal():
             values = values.cast(pl.Float64)
         elif kind in (pl.Categorical, pl.Enum, pl.String):
-            values = values.cast(pl.String).str.strip_chars()
-            values = values.filter(values != "")
+            values = values.cast(pl.String)
+            stripped = values.str.strip_chars()
+            plain = (stripped == values).all() and (values != "").all()
+            values = values if plain else stripped.filter(stripped != "")  # no copy without need
         elif not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
             values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
         return Cells(values, len(series), len(values), values.dtype == pl.String)
@@ -188,9 +190,9 @@ class Cells:
         kind = self.values.dtype
         return kind.is_integer() or (kind.is_float() and is_whole(self.values.to_numpy()))
 
-    @cached_property
+    @property
     def numbers(self) -> Floats:
-        """The numbers; empty for other types."""
+        """The numbers; empty for other types. Not cached, because whole numbers are copied."""
         numeric = self.values.dtype.is_numeric()
         return self.values.cast(pl.Float64).to_numpy() if numeric else np.empty(0)
 

@@ -82,15 +82,26 @@ def _code(column: pl.Series) -> _Coded:
         column = column.cast(pl.UInt8)
     codes = column.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     counts = np.bincount(codes)
-    spread = 1 - float(np.square(counts / max(1, len(codes))).sum())
-    return _Coded(codes, int((counts > 0).sum()), spread)
+    return _Coded(codes, int((counts > 0).sum()), _spread(counts))
+
+
+def _spread(counts: Ints) -> float:
+    """Return the chance that two records differ, from the number of records of each value."""
+    return 1 - float(np.square(counts / max(1, counts.sum())).sum())
 
 
 def _is_function(source: _Coded, column: _Coded) -> bool:
     """Return whether records with equal values in a source have equal values in a column, and not by chance."""
     if (len(source.codes) - source.distinct) * column.spread < BREAKS:
         return False
-    return all(_agrees(source.codes[:end], column.codes[:end]) for end in (GLANCE, len(source.codes)))
+    if not all(_agrees(source.codes[:end], column.codes[:end]) for end in (GLANCE, len(source.codes))):
+        return False
+    # Records that miss both cells say nothing of the others.
+    some = (source.codes > 0) | (column.codes > 0)
+    if some.all():
+        return True
+    repeats = int(some.sum()) - (source.distinct - 1)
+    return repeats * _spread(np.bincount(column.codes[some])) >= BREAKS
 
 
 def _agrees(source: Ints, column: Ints) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,8 +21,10 @@ from shoal.tables.identifiers import name_words
 __all__ = ["Topic", "WordLists", "read_words"]
 
 LISTS = ("names", "beside", "cells")
-FIELDS = {**dict.fromkeys(LISTS, str), "reason": str, "persons": bool}
+FIELDS = {**dict.fromkeys(LISTS, str), "reason": str, "persons": bool, "spreads": bool}
+LOGARITHM = re.compile("^(ln|log|l)_?")  # before the name of what it is of
 NOTHING = re.compile(r"(?!)")
+MANY, SHARE = 3, 1 / 3  # columns of a topic, and their ratio to unclear ones, that make unclear ones be of it
 CONTEXT = 2  # columns of a topic that make ambiguous names, or the whole table, be of the topic
 
 
@@ -34,10 +37,12 @@ class Topic:
     cells: re.Pattern[str]
     reason: str = ""
     persons: bool = False  # whether it is sensitive of persons only
+    spreads: bool = False  # whether a table about it has few columns about anything else
 
     def has(self, name: Name) -> bool:
         """Return whether a column name holds a word of the topic."""
-        return self.names.search(name_words(name)) is not None
+        words = name_words(name)
+        return self.names.search(words) is not None or self.names.search(LOGARITHM.sub("", words)) is not None
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,21 @@ class WordLists:
                 ambiguous = names if len(clear) >= CONTEXT else ()
                 beside = [name for name in ambiguous if topic.beside.search(name_words(name))]
                 reasons = {**dict.fromkeys([*clear, *beside], topic.reason), **reasons}
+        reasons |= self._by_context(names, reasons)
         return {name: reasons[name] for name in names if name in reasons}
+
+    def _by_context(self, names: Iterable[Name], reasons: Mapping[Name, str]) -> dict[Name, str]:
+        """Return why unclear columns of a table are sensitive, if many of its columns are of one topic."""
+        unclear = [name for name in names if name not in reasons and not self._is_clear(name)]
+        spreading = [topic.reason for topic in self.sensitive.values() if topic.spreads]
+        topics = Counter(reason for reason in reasons.values() if reason in spreading).most_common(1)
+        if not topics or topics[0][1] < max(MANY, SHARE * len(unclear)):
+            return {}
+        return dict.fromkeys(unclear, f"{topics[0][0]}, as other columns do")
+
+    def _is_clear(self, name: Name) -> bool:
+        """Return whether a column name says what others can see or know of a person."""
+        return any(self.has(topic, name) for topic in ("observable", "codes", "periods", "persons"))
 
     def topic_of_cells(self, values: Iterable[str]) -> str | None:
         """Return what at least half of some different texts, and two of them, speak of; None if nothing sensitive.
@@ -116,6 +135,7 @@ def _combined(additions: Mapping[tuple[str, ...], Mapping[str, Any]]) -> WordLis
             _cell_pattern(lists.get("cells", "")),
             str(lists.get("reason", name[-1])),
             bool(lists.get("persons", False)),
+            bool(lists.get("spreads", False)),
         )
         for name, lists in tables.items()
     }
@@ -151,7 +171,8 @@ def _topics(content: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]
         if wrong:
             raise InputError(
                 f"{parameter('words')} has {'.'.join(filter(None, (*name, wrong[0])))!r}, which no word list has. A "
-                f"topic has names, beside, cells and reason, which are text, and persons, which is true or false."
+                f"topic has names, beside, cells and reason, which are text, and persons and spreads, which are true "
+                f"or false."
             )
     return sections
 

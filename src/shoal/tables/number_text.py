@@ -6,7 +6,7 @@ unless the user says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -51,6 +51,7 @@ NUMBER_LIKE = (
     r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
 )
 PADDED_SHARE = 0.05  # of numbers that begin with 0 where they are codes
+GLANCE = 1000  # cells that show that most texts are no numbers
 SAMPLE = 2000  # cells of a text that are looked at for numbers
 
 Texts = TypeVar("Texts", "pl.Series", "pl.Expr")  # not evaluated: workers import polars only if they need it
@@ -81,6 +82,11 @@ class TextNumbers(NamedTuple):
 
 def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
     """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
+    if not _may_be_numbers(series, dialect):
+        return series
+    plain = _plainly_spelled(series, dialect)
+    if plain is not None:
+        return plain if codes or not series.str.contains(CODE).any() else series
     cells = present_cells(series)
     present = cells.len() - cells.null_count()
     if present == 0 or (not codes and cells.str.contains(CODE).any()):
@@ -91,6 +97,21 @@ def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Ser
         if parsed.len() - parsed.null_count() == present:
             return parsed
     return series
+
+
+def _may_be_numbers(series: pl.Series, dialect: Dialect) -> bool:
+    """Return whether the first cells are numbers or missing, so that all may be."""
+    return not _not_numbers(present_cells(series.head(GLANCE)), dialect).any()
+
+
+def _plainly_spelled(series: pl.Series, dialect: Dialect) -> pl.Series | None:
+    """Return numbers without spaces, words for missing and the like among them; None if there may be some."""
+    absent = series.null_count()
+    for kind in (pl.Int64, pl.Float64) if dialect.decimal == "." else (pl.Int64,):
+        parsed = series.cast(kind, strict=False)
+        if absent == parsed.null_count() < len(series):
+            return None if kind == pl.Float64 and parsed.is_nan().any() else parsed
+    return None
 
 
 def parse_columns(texts: Sequence[pl.Series], dialect: Dialect) -> list[tuple[pl.Series, bool]]:
@@ -154,23 +175,29 @@ def _grouped(thousands: str, decimal: str) -> str:
     return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
 
 
-def find_thousands(texts: Sequence[pl.Series], dialect: Dialect, decimal: str | None = None) -> str | None:
+def find_thousands(
+    texts: Sequence[pl.Series],
+    dialect: Dialect,
+    decimal: str | None = None,
+    *,
+    suits: Callable[[Dialect], bool] | None = None,
+) -> str | None:
     """Return the sign between thousands, if columns of text are numbers with it and no other number is lost by it.
 
-    `decimal` is the decimal sign, if it is known.
+    `decimal` is the decimal sign, if it is known; `suits` says whether the columns of numbers are numbers in another
+    dialect, too.
 
     Examples
     --------
-    >>> find_thousands([pl.Series(["90.000,50", "850,25"]), pl.Series(["31", "47"])], Dialect(";"))
+    >>> find_thousands([pl.Series(["90.000,50", "850,25"])], Dialect(";"))
     '.'
     """
-    numeric = [text for text in texts if is_numeric(text, dialect)]
-    others = [text for text in texts if not is_numeric(text, dialect)]
     for sign in SIGNS:
         for point in (point for point in ".," if point != sign and decimal in (None, point)):
             other, pattern = replace(dialect, thousands=sign, decimal=point), _grouped(sign, point)
-            grouped = (text for text in others if text.str.strip_chars().str.contains(pattern).any())
-            if any(is_numeric(text, other) for text in grouped) and all(is_numeric(text, other) for text in numeric):
+            likely = (text for text in texts if _may_be_numbers(text, other))
+            grouped = (text for text in likely if text.str.strip_chars().str.contains(pattern).any())
+            if any(is_numeric(text, other) for text in grouped) and (suits is None or suits(other)):
                 return sign
     return None
 

@@ -48,6 +48,7 @@ from shoal.tables.number_text import (
     TextNumbers,
     as_type,
     find_thousands,
+    is_numeric,
     mostly_numbers,
     no_numbers,
     not_numbers,
@@ -270,8 +271,7 @@ class TextColumn(TableColumn):
     @cached_property
     def written(self) -> pl.Series:
         """The cells as they are spelled."""
-        cells: pl.Series = self.store.native.get_column(self.name).alias("")
-        return cells
+        return self.store.text.column(self.name)
 
     @property
     def meaning(self) -> pl.Series:
@@ -450,7 +450,11 @@ class Table:
         """Return the sign between thousands in a table of text; other tables have numbers."""
         if self.dialect is None:
             return None
-        return find_thousands([self[name].written for name in self.names], self.dialect, decimal)
+        numeric = self.numeric_names()
+        texts = [self[name].written for name in self.names if name not in numeric]
+        return find_thousands(
+            texts, self.dialect, decimal, suits=lambda other: all(is_numeric(self[n].written, other) for n in numeric)
+        )
 
     def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
         """Return the types that columns mean, of a table that is all text."""

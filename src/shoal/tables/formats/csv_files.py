@@ -24,13 +24,13 @@ from shoal.tables.addresses import COMPRESSED
 from shoal.tables.columns import (
     Name,
     NewColumn,
-    cells_of,
     named_cells,
     only_columns,
     round_to,
     with_cells,
 )
 from shoal.tables.formats.compressed_files import read_bytes, write_bytes
+from shoal.tables.formats.text_cells import TextCells
 from shoal.tables.formats.title_lines import count_title_lines, without_lines
 from shoal.tables.identifiers import LOOKS
 from shoal.tables.number_text import (
@@ -144,9 +144,7 @@ def numbered_names(count: int) -> list[str]:
     return [f"column_{place}" for place in range(1, count + 1)]
 
 
-def read_text(
-    path: Path, content: str, header: Sequence[str], delimiter: str, *, no_header: bool = False
-) -> pl.DataFrame:
+def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *, no_header: bool = False) -> TextCells:
     """Return the cells of a CSV file as they are spelled; an empty cell is null, a quoted empty one is not."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -166,6 +164,7 @@ def read_text(
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
+            memory_pool=pa.system_memory_pool(),  # the others keep the memory of what is gone
         )
     except pa.ArrowInvalid as error:
         # Without the line itself, which is made of values.
@@ -174,9 +173,7 @@ def read_text(
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
             "repair the lines that have another number of fields than the header."
         ) from None
-    text = pl.DataFrame(table if no_header else table.slice(1))
-    text.columns = list(header)
-    return text
+    return TextCells(table if no_header else table.slice(1), header)
 
 
 def read_head(path: Path, **csv: Any) -> Table:
@@ -287,13 +284,13 @@ def _sniff_delimiter(content: str) -> str:
     return best if fields(best) > 1 else ","
 
 
-def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
+def _sniff_decimal(text: TextCells, dialect: Dialect) -> str:
     """Say whether the file writes 1,5 for one and a half."""
 
     def number(name: str, decimal: str) -> bool:
-        return is_numeric(cells_of(text, name), replace(dialect, decimal=decimal))
+        return is_numeric(text.column(name), replace(dialect, decimal=decimal))
 
-    return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
+    return "," if any(number(name, ",") and not number(name, ".") for name in text.names) else "."
 
 
 # Columns of text
@@ -311,16 +308,22 @@ class TextStore(Store):
 
     def __init__(
         self,
-        text: pl.DataFrame,
+        text: pl.DataFrame | TextCells,
         dialect: Dialect,
         numbers: Collection[Name] = (),  # columns to read as numbers even if they look like codes (007)
         texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
         parsed: dict[Any, Any] | None = None,  # what columns mean, to parse each once; None to keep nothing
     ) -> None:
-        self.native, self.dialect, self.numbers, self.texts, self.parsed = text, dialect, numbers, texts, parsed
-        self.names, self.rows = text.columns, len(text)
+        self.text = text if isinstance(text, TextCells) else TextCells(text, text.columns)
+        self.dialect, self.numbers, self.texts, self.parsed = dialect, numbers, texts, parsed
+        self.names, self.rows = self.text.names, self.text.rows
 
-    def _but(self, text: pl.DataFrame, changed: Collection[Name], **reading: Any) -> TextStore:
+    @property
+    def native(self) -> pl.DataFrame:
+        """All cells as a frame."""
+        return self.text.frame
+
+    def _but(self, text: pl.DataFrame | TextCells, changed: Collection[Name], **reading: Any) -> TextStore:
         """Return cells that are read likewise, other ones in the changed columns."""
         parsed = self.parsed
         if parsed is not None:
@@ -330,7 +333,7 @@ class TextStore(Store):
 
     def take(self, rows: Ints) -> TextStore:
         """Return some of the records."""
-        return self._but(self.native[rows], self.names)
+        return self._but(self.text.take(rows), self.names)
 
     def only(self, names: Sequence[Name]) -> TextStore:
         """Return some of the columns."""
@@ -338,7 +341,7 @@ class TextStore(Store):
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> TextStore:
         """Return the cells with decimal points and without signs between thousands."""
-        numbers = {name: plain_numbers(cells_of(self.native, name), self.dialect) for name in numeric}
+        numbers = {name: plain_numbers(self.text.column(name), self.dialect) for name in numeric}
         return self._but(with_cells(self.native, numbers), self.names, dialect=Dialect(delimiter))
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> TextStore:
@@ -353,7 +356,7 @@ class TextStore(Store):
             else:
                 cells = spelled_numbers(_stored_numbers(column), self.dialect)
             columns[name] = cells.fill_null(pl.lit(column.missing, dtype=pl.String))
-        columns |= {name: cells_of(self.native, name).replace(dict(changed)) for name, changed in strata.items()}
+        columns |= {name: self.text.column(name).replace(dict(changed)) for name, changed in strata.items()}
         others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
         numbers = [name for name in {*self.numbers, *new} if name not in others]
         dates = [name for name, column in new.items() if column.scale is not None]
