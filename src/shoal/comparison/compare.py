@@ -27,13 +27,13 @@ from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import prepare
 from shoal.masking.plan import Plan, choose_rule
 from shoal.masking.proposed_roles import decide_roles, needs_roles
-from shoal.masking.request import LAYOUT, MaskRequest
+from shoal.masking.request import MaskRequest
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
 from shoal.promises.rule_enforcement import rehearse_rules
 from shoal.tables.columns import Name
-from shoal.tables.files import open_data
+from shoal.tables.files import check_reading, open_data
 
 __all__ = ["compare", "compare_request"]
 
@@ -69,7 +69,8 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     """Compare as a request says."""
     sizes, masking, time_limit = request.sizes, expand_patterns(request.masking(), data), request.time_limit
     promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
-    read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
+    read = partial(open_data, data, numbers=masking.numbers, named=True, reading=masking.reading)
+    check_reading(data, masking.reading)
     table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:
         check_k(size, table.rows)
@@ -100,7 +101,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     parameters = {
         "k": [int(size) for size in fitting],
         "methods": [entry.name for entry in entries],
-        **{name: recorded[name] for name in MASKING if name not in ("confidential", "roles", "thousands", *LAYOUT)},
+        **{name: recorded[name] for name in MASKING if name not in ("confidential", "roles", "reading")},
         "confidential": as_names(masking.confidential),
         **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in VARIED_PROMISES},
         "time_limit": time_limit,

@@ -28,12 +28,12 @@ def expand_patterns(request: Request, data: Any) -> Request:
     Roles of columns that the table does not have are refused, and columns without a role.
     """
     if request.roles is not None:
-        check_columns(request.roles, column_names(data, **request.csv))
+        check_columns(request.roles, column_names(data, request.reading))
     values = {role: getattr(request, role, None) for role in NAMING}
     entries = {role: as_names(names) for role, names in values.items() if names is not None}
     if not any(map(_is_pattern, (name for names in entries.values() for name in names))):
         return request
-    names = column_names(data, **request.csv)
+    names = column_names(data, request.reading)
     expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}
     return replace(request, **expanded)
 

@@ -26,6 +26,7 @@ from shoal.core.parameters import (
     METHOD,
     MISSING_VALUES,
     OUTPUT,
+    Request,
     described,
     described_by,
     parameters_of,
@@ -34,6 +35,7 @@ from shoal.core.parameters import CSV as CSV_FILES
 from shoal.core.parameters import PROMISES as PROTECTION
 from shoal.masking.request_rules import check_method, check_together
 from shoal.promises.promise_registry import PROMISES, plain_promise, read_promise
+from shoal.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,13 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGGREGATES",
-    "CSV",
     "EFFORTS",
     "ENGINES",
-    "LAYOUT",
     "SPLITS",
     "MaskRequest",
-    "file_options",
     "not_recorded",
     "parameters",
 ]
@@ -57,24 +56,12 @@ __all__ = [
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
-CSV = ("delimiter", "encoding", "decimal", "thousands")
-LAYOUT = ("skip_rows", "no_header", "sheet")  # of a file that is not a plain table, such as one of Excel
 # The parameters that name columns, or list rules: one may stand alone; a request holds lists.
 LISTS = ("columns", "distance", "by", "identifiers", "keep", "confidential", "zeros", "sums", "block_by")
 
 
-class _RequestType(type):
-    """Makes a request from parameters, among them those of promises by their own names."""
-
-    def __call__(cls, *positional: Any, **values: Any) -> Any:
-        promises = dict(values.pop("promises", {}))
-        promises |= {name: values.pop(name) for name in PROMISES if name in values}
-        promises = {name: promise for name, promise in promises.items() if promise is not None}
-        return super().__call__(*positional, promises=promises, **values)
-
-
 @dataclass(frozen=True)
-class MaskRequest(metaclass=_RequestType):
+class MaskRequest(Request):
     """A request to mask a table; refused when it is made if a parameter breaks its rule.
 
     Examples
@@ -456,45 +443,7 @@ class MaskRequest(metaclass=_RequestType):
         typed=Path,
         stored=(),
     )
-    delimiter: str | None = described(
-        None, "The delimiter of a CSV file, or ``tab``; detected by default.", "--delimiter",
-        panel=CSV_FILES, label="Delimiter",
-    )  # fmt: skip
-    encoding: str | None = described(
-        None, "The encoding of a CSV file; detected by default.", "--encoding", panel=CSV_FILES, label="Encoding"
-    )
-    decimal: str | None = described(
-        None, "The decimal sign of a CSV file; detected by default.", "--decimal",
-        panel=CSV_FILES, label="Decimal sign",
-    )  # fmt: skip
-    thousands: str | None = described(
-        None,
-        "The thousands separator of a CSV file, such as the point in 90.000,50; none by default.",
-        "--thousands",
-        panel=CSV_FILES,
-        label="Thousands separator",
-    )
-    skip_rows: int | None = described(
-        0,
-        "Lines above the header of a CSV file or an Excel sheet, such as titles, that are skipped.",
-        "--skip-rows",
-        panel=CSV_FILES,
-        label="Lines above the header",
-        typed=int,
-        stored=(int, NoneType),
-    )
-    no_header: bool | None = described(
-        False,
-        "The first line of a CSV file or an Excel sheet is a record: columns are called column_1, column_2, ….",
-        "--no-header",
-        panel=CSV_FILES,
-        label="No header",
-        typed=bool,
-        stored=(bool, NoneType),
-    )
-    sheet: str | None = described(
-        None, "The sheet of an Excel file; the first by default.", "--sheet", panel=CSV_FILES, label="Sheet"
-    )
+    reading: ReadingOptions = described_by(ReadingOptions)
     escape_formulas: bool | None = described(
         False,
         """Put an apostrophe before cells of text and column names in a CSV file that a spreadsheet would run as
@@ -549,14 +498,6 @@ class MaskRequest(metaclass=_RequestType):
             from shoal.roles.requested_roles import apply_roles
 
             apply_roles(self)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return the value of the parameter of a promise; None if it is not promised."""
-            if name not in PROMISES:
-                raise AttributeError(f"MaskRequest has no parameter {name!r}.")
-            return self.promises.get(name)
 
     @staticmethod
     def parameters() -> tuple[Field[Any], ...]:
@@ -675,11 +616,6 @@ class MaskRequest(metaclass=_RequestType):
         """The codes for missing, by column."""
         return self.missing_codes or {}
 
-    @property
-    def csv(self) -> dict[str, Any]:
-        """How a file is read that does not say so itself: CSV or Excel."""
-        return file_options(vars(self))
-
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
         """Return all that decided a result, as plain values: what a release says that it was asked for."""
         return {
@@ -714,12 +650,6 @@ class MaskRequest(metaclass=_RequestType):
         return as_command(
             recorded if roles is None else {**recorded, **as_parameters({}), "roles": roles}, source, output
         )
-
-
-def file_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that say how a CSV or Excel file is read, from those of a run."""
-    names = CSV if values.get("sheet") is None else (*CSV, "sheet")
-    return {name: values[name] for name in (*names, *LAYOUT[:2])}
 
 
 OBJECT = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes

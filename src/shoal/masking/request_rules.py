@@ -29,7 +29,6 @@ OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "schedule
 
 def check_together(request: MaskRequest) -> None:
     """Refuse parameters that cannot be combined."""
-    check_skipped(request)
     _check_values(request)
     _check_refine(request)
     _check_effort(request)
@@ -193,7 +192,7 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
     """Refuse what the table does not allow; `dask` and `spark` mark their DataFrames."""
-    from shoal.tables.files import is_excel, may_be_csv
+    from shoal.tables.files import check_reading
 
     if dask:
         _check_clustered(request, "dask", "a Dask DataFrame")
@@ -205,25 +204,13 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
                 raise InputError(
                     f"{parameter('labels')} must not name the {what}, got {request.labels}. Use another file."
                 )
-    for name, value in request.csv.items():
-        excel = name in ("skip_rows", "no_header", "sheet")
-        if value in (None, False) or (name != "sheet" and may_be_csv(data)) or (excel and is_excel(data)):
-            continue
-        of = "an Excel file" if name == "sheet" else "a CSV or Excel file" if excel else "a CSV file"
-        raise InputError(f"{parameter(name)} requires {of}, got {value!r} for another table. Leave it out.")
-
-
-def check_skipped(request: MaskRequest) -> None:
-    """Refuse what is no number of lines."""
-    lines = request.skip_rows
-    if lines is not None and (not isinstance(lines, int) or lines < 0):
-        raise InputError(f"{parameter('skip_rows')} must be a number of lines from 0, got {lines!r}.")
+    check_reading(data, request.reading)
 
 
 def check_lines(request: MaskRequest) -> None:
     """Refuse files that are not laid out as plain tables where they are read in parts."""
     for name in ("skip_rows", "no_header"):
-        if value := getattr(request, name):
+        if value := getattr(request.reading, name):
             raise InputError(
                 f"{setting(name, value)} requires {setting('engine', 'memory')}. For a table beyond memory, write the "
                 "names of the columns into the first line of each file."

@@ -21,7 +21,7 @@ from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
 from shoal.privacy.synthesis import CountPlan
-from shoal.tables.files import check_output
+from shoal.tables.files import check_output, check_reading
 
 __all__ = ["publish", "publish_request"]
 
@@ -62,6 +62,7 @@ def publish_request(data: Any, request: PublishRequest) -> Publication:
     """Publish a table as a request says."""
     check_library()
     check_output(data, request.output)
+    check_reading(data, request.reading)
     plan = _plan(data, request)
     facts = _facts(plan)
     rehearse(plan, request.output if request.ledger is not None else None)
@@ -95,7 +96,7 @@ def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
         request.contributions,
         categories=request.categories,
         integer_columns=request.integer_columns,
-        **request.csv,
+        reading=request.reading,
     )
     return make_plan(prepared, request)
 

@@ -33,6 +33,7 @@ from shoal.tables.formats.json_files import JSON_LINES, read_json_lines, write_j
 from shoal.tables.formats.stat_files import READERS, read_stat, read_stored, write_stat
 from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import folder_beside, naming, written_beside
+from shoal.tables.reading import AS_DETECTED, LAYOUT, ReadingOptions
 from shoal.tables.table import Table
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "TableFile",
     "check_data_set",
     "check_output",
+    "check_reading",
     "check_target",
     "check_targets",
     "check_text_names",
@@ -96,10 +98,12 @@ class TableFile(os.PathLike[str]):
     def __str__(self) -> str:
         return self._path
 
-    def read(self, **options: Any) -> Table:
+    def read(
+        self, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
+    ) -> Table:
         """Return the table; the options of the first call decide how the file is read."""
         if self._table is None:
-            self._table = read_table(self._path, **options)
+            self._table = read_table(self._path, numbers=numbers, named=named, reading=reading)
         return self._table
 
 
@@ -110,13 +114,15 @@ class StandardInput(TableFile):
         super().__init__("-")
         self._raw = raw
 
-    def read(self, *, numbers: Sequence[Name] = (), named: bool = False, **csv: Any) -> Table:
+    def read(
+        self, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
+    ) -> Table:
         """Return the table; the options of the first call decide how it is read."""
         if self._table is None:
             name = Path("<stdin>")  # in messages
-            self._table = parse_csv(name, self._raw, [str(column) for column in numbers], whole=True, **csv)
-            if named and not csv.get("no_header"):
-                check_header(name, self._table, csv.get("skip_rows"))
+            self._table = parse_csv(name, self._raw, [str(column) for column in numbers], reading, whole=True)
+            if named and not reading.no_header:
+                check_header(name, self._table, reading.skip_rows)
         return self._table
 
 
@@ -159,16 +165,18 @@ def stored_bytes(paths: Sequence[Path]) -> int:
     return int(sum(HELD * first_record_bytes(path, 1)[0] * rows for path, rows in records.items()))
 
 
-def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: Any) -> Table:
-    """Return the table that was given, or that a path names; `csv` says how a CSV file is written.
+def open_data(
+    data: Any, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
+) -> Table:
+    """Return the table that was given, or that a path names.
 
     A file without a header line is refused if its columns must be `named`, as those of a release are.
     """
     if isinstance(data, TableFile):
-        return data.read(numbers=numbers, named=named, **csv)
+        return data.read(numbers=numbers, named=named, reading=reading)
     if not isinstance(data, (str, os.PathLike)):
         return open_table(data)
-    return read_table(data, numbers=numbers, named=named, **csv)
+    return read_table(data, numbers=numbers, named=named, reading=reading)
 
 
 def read_table(
@@ -176,9 +184,9 @@ def read_table(
     *,
     numbers: Sequence[str] = (),
     named: bool = False,
-    **csv: Any,
+    reading: ReadingOptions = AS_DETECTED,
 ) -> Table:
-    """Read a table; CSV options are taken from the file itself where not given.
+    """Read a table; options are taken from the file itself where they are not set.
 
     A file without a header line is refused if its columns must be `named`, as those of a release are.
     """
@@ -193,11 +201,11 @@ def read_table(
     if not source.is_file():
         raise FileError(f"File {source} {'is a folder' if source.is_dir() else 'does not exist'}. Check the path.")
     try:
-        table = FORMATS[suffix].read(source, numbers=numbers, **csv)
+        table = FORMATS[suffix].read(source, numbers=numbers, reading=reading)
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
-    if named and FORMATS[suffix].header and not csv.get("no_header"):
-        check_header(source, table, csv.get("skip_rows"))
+    if named and FORMATS[suffix].header and not reading.no_header:
+        check_header(source, table, reading.skip_rows)
     return table
 
 
@@ -229,6 +237,16 @@ def may_be_csv(data: object) -> bool:
 def is_excel(data: object) -> bool:
     """Say whether a table is an Excel file."""
     return isinstance(data, (str, os.PathLike)) and suffix_of(Path(data)) in EXCEL
+
+
+def check_reading(data: object, reading: ReadingOptions) -> None:
+    """Refuse options of CSV and Excel files for another table."""
+    for name, value in reading.plain().items():
+        excel = name in LAYOUT
+        if value in (None, False) or (name != "sheet" and may_be_csv(data)) or (excel and is_excel(data)):
+            continue
+        of = "an Excel file" if name == "sheet" else "a CSV or Excel file" if excel else "a CSV file"
+        raise InputError(f"{parameter(name)} requires {of}, got {value!r} for another table. Leave it out.")
 
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
@@ -352,7 +370,7 @@ class Format:
     """A format of files: its endings, a reader and a writer."""
 
     endings: tuple[str, ...]
-    read: Callable[..., Table]  # with options of CSV files, which other formats ignore
+    read: Callable[..., Table]  # with numbers and reading, which other formats ignore
     write: Callable[[Table, Path], None]
     read_back: Callable[[Path, Table], Table] | None = None  # cells as they are written, if `read` interprets them
     header: bool = False  # whether a row like all others names the columns
@@ -370,13 +388,11 @@ def _write_csv(table: Table, path: Path) -> None:
 
 def _read_csv_back(path: Path, table: Table) -> Table:
     dialect = _dialect(table, path)
-    return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
+    return read_csv(path, reading=ReadingOptions(dialect.delimiter, dialect.encoding, dialect.decimal))
 
 
-def _read_excel(
-    path: Path, *, skip_rows: int | None = None, no_header: bool | None = None, sheet: str | None = None, **_: Any
-) -> Table:
-    frame, notes = read_excel(path, skip_rows or 0, no_header=bool(no_header), sheet=sheet)
+def _read_excel(path: Path, *, reading: ReadingOptions = AS_DETECTED, **_: Any) -> Table:
+    frame, notes = read_excel(path, reading.skip_rows or 0, no_header=bool(reading.no_header), sheet=reading.sheet)
     store = open_table(frame).store
     store.file_notes = notes
     return Table(store)
