@@ -19,10 +19,10 @@ __all__ = ["expand_patterns", "matching"]
 NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by", "keys")
 SIGNS = ",*?["
 
-Request = TypeVar("Request", bound=Any)  # of a masking or an assessment
+AnyRequest = TypeVar("AnyRequest", bound=Any)  # of a masking or an assessment
 
 
-def expand_patterns(request: Request, data: Any) -> Request:
+def expand_patterns(request: AnyRequest, data: Any) -> AnyRequest:
     """Return the request with the columns of the table that its lists and patterns of names match.
 
     Roles of columns that the table does not have are refused, and columns without a role.

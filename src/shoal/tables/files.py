@@ -392,9 +392,10 @@ def _read_csv_back(path: Path, table: Table) -> Table:
 
 
 def _read_excel(path: Path, *, reading: ReadingOptions = AS_DETECTED, **_: Any) -> Table:
-    frame, notes = read_excel(path, reading.skip_rows or 0, no_header=bool(reading.no_header), sheet=reading.sheet)
+    skipped, no_header = reading.skip_rows or 0, bool(reading.no_header)
+    frame, sheets, notes = read_excel(path, skipped, no_header=no_header, sheet=reading.sheet)
     store = open_table(frame).store
-    store.file_notes = notes
+    store.sheets, store.file_notes = sheets, notes
     return Table(store)
 
 
