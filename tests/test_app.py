@@ -944,3 +944,51 @@ def test_settings_outlive_a_killed_server_and_originals_do_not(context, tmp_path
     assert again.end(signal.SIGINT) == 0
     kept = (again.state / "shoal").glob("settings-*.json")
     assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}
+
+
+def test_a_file_that_cannot_be_read_as_is_is_read_with_options(page, home):
+    """Title lines, a missing header and sheets; the command of the release has the same options."""
+    titled = home / "titled.csv"
+    records = "".join(f"{20 + i % 40},{1000 + 7 * i}\n" for i in range(60))
+    titled.write_text(f"Wages of 2020\n\nage,pay\n{records}")
+    go(page, "Table")
+    page.get_by_label("Path of the file").fill(str(titled))
+    page.get_by_label("Path of the file").press("Enter")
+    playwright.expect(page.get_by_role("alert")).to_contain_text("Lines above the header: 2")
+    card = page.locator("section", has_text="Read titled.csv in another way")
+    card.get_by_label("Lines above the header").fill("two")
+    card.get_by_role("button", name="Read titled.csv again").click()
+    playwright.expect(page.get_by_role("alert")).to_contain_text("must be a number of lines from 0, got 'two'")
+    card.get_by_label("Lines above the header").fill("2")
+    card.get_by_role("button", name="Read titled.csv again").click()
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("titled.csv: 60 records, 2 columns")
+    playwright.expect(card).to_have_count(0)
+    start(page, k=4, method="mdav")
+    page.locator("[data-test=version-1]").wait_for()
+    go(page, "Release")
+    playwright.expect(page.locator("[data-test=command]")).to_contain_text("--skip-rows 2")
+
+    (home / "bare.csv").write_text(records)
+    go(page, "Table")
+    page.get_by_label("Path of the file").fill(str(home / "bare.csv"))
+    page.get_by_label("Path of the file").press("Enter")
+    card = page.locator("section", has_text="Read bare.csv in another way")
+    card.get_by_role("checkbox").click()
+    card.get_by_role("button", name="Read bare.csv again").click()
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("bare.csv: 60 records, 2 columns")
+    playwright.expect(page.locator("section", has_text="First records")).to_contain_text("column_2")
+
+
+def test_the_sheet_of_an_excel_file_is_chosen(page, home):
+    xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra shoal[excel] is not installed")
+    with xlsxwriter.Workbook(home / "book.xlsx") as book:
+        for name, records in (("Adults", 40), ("Children", 30)):
+            sheet = book.add_worksheet(name)
+            for place, row in enumerate([["age", "pay"], *([i % 9, 7 * i] for i in range(records))]):
+                sheet.write_row(place, 0, row)
+    open_table(page, home / "book.xlsx", 40)
+    playwright.expect(page.get_by_label("Sheet", exact=True)).to_have_value("Adults")
+    page.get_by_label("Sheet", exact=True).select_option("Children")
+    page.get_by_role("button", name="Read book.xlsx again").click()
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("book.xlsx: 30 records")
+    playwright.expect(page.get_by_label("Sheet", exact=True)).to_have_value("Children")

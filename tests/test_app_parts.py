@@ -499,3 +499,31 @@ def test_a_unit_that_stays_in_the_release_is_in_no_roles_file(work, tmp_path):
         save_roles(work, tmp_path / "roles.txt")
     save_roles(work, tmp_path / "roles.toml")
     assert shoal.Roles.read(tmp_path / "roles.toml")["sector"].role == "unit"
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "ending"),
+    [
+        ("a.csv.gz", ".csv", ".csv"),
+        ("A.XLSX", ".xlsx", ".xlsx"),
+        ("a.sas7bdat", ".sas7bdat", ".csv"),
+        ("a", "", ".csv"),
+    ],
+)
+def test_files_made_from_a_table_have_an_ending_that_can_be_written(tmp_path, name, suffix, ending):
+    table = OpenedFile(tmp_path / name, str(tmp_path / name))
+    assert (table.suffix, table.ending) == (suffix, ending)
+
+
+def test_the_sheets_of_an_excel_file_are_seen(tmp_path):
+    xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra shoal[excel] is not installed")
+    with xlsxwriter.Workbook(tmp_path / "book.xlsx") as book:
+        for name in ("Adults", "Children"):
+            sheet = book.add_worksheet(name)
+            for place, row in enumerate([["age"], *([i % 9] for i in range(40))]):
+                sheet.write_row(place, 0, row)
+    path = tmp_path / "book.xlsx"
+    table = OpenedFile(path, str(path), csv={"sheet": "Children"})
+    assert inspect_table(table, tmp_path / "part")[1].view.sheets == ("Adults", "Children")
+    firms(40).write_csv(tmp_path / "firms.csv")
+    assert shoal.inspect(tmp_path / "firms.csv").view.sheets == ()

@@ -1,12 +1,20 @@
 """Files that are no plain tables: titles above the header, or no header at all."""
 
+import inspect
+
 import polars as pl
 import pytest
 from conftest import command
 
 import shoal
+from shoal.assessment.assess_request import AssessRequest
+from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import FileError, InputError
+from shoal.core.parameters import parameters_of, with_parameters_of
+from shoal.masking.request import MaskRequest
+from shoal.privacy.publish_request import PublishRequest
 from shoal.tables.files import read_table
+from shoal.tables.reading import ReadingOptions
 
 NAMES = "name;age;pay"
 RECORDS = [f"p{i};{20 + i};{1000 + 7 * i}" for i in range(30)]
@@ -36,7 +44,7 @@ def test_lines_above_the_header_are_skipped(tmp_path, write, ending):
     plain, titled = tmp_path / f"plain{ending}", tmp_path / f"titled{ending}"
     write(plain, [NAMES], RECORDS)
     write(titled, TITLES, [NAMES], RECORDS)
-    table = read_table(titled, skip_rows=3)
+    table = read_table(titled, reading=ReadingOptions(skip_rows=3))
     assert table.names == ["name", "age", "pay"]
     assert table.keys(table.names).equals(read_table(plain).keys(table.names))
     release = shoal.mask(titled, 5, skip_rows=3, output=tmp_path / f"out{ending}", **ASKED)
@@ -159,8 +167,8 @@ def workbook(tmp_path):
 
 def test_the_sheet_that_is_named_is_read(tmp_path, workbook):
     assert read_table(workbook).keys(["age"]).to_series()[0] == 20
-    assert read_table(workbook, sheet="Adults").keys(["age"]).to_series()[0] == 20
-    assert read_table(workbook, sheet="Children").keys(["age"]).to_series()[0] == 0
+    assert read_table(workbook, reading=ReadingOptions(sheet="Adults")).keys(["age"]).to_series()[0] == 20
+    assert read_table(workbook, reading=ReadingOptions(sheet="Children")).keys(["age"]).to_series()[0] == 0
     release = shoal.mask(workbook, 5, sheet="Children", output=tmp_path / "out.csv", **ASKED)
     assert read_table(tmp_path / "out.csv").keys(["age"]).to_series().max() < 30
     assert not any("sheets" in note for note in release.notes)
@@ -198,3 +206,51 @@ def test_a_csv_file_has_no_sheets(tmp_path):
     lines(tmp_path / "in.csv", [NAMES], RECORDS)
     with pytest.raises(InputError, match="'sheet' requires an Excel file, got 'One'"):
         shoal.mask(tmp_path / "in.csv", 5, sheet="One", **ASKED)
+
+
+BOUNDS = {"age": (0, 100), "pay": (0, 5000)}
+
+
+@pytest.mark.filterwarnings("ignore::shoal.core.errors.SeededNoiseWarning")
+@WRITERS
+@pytest.mark.parametrize("titles", [[], TITLES])
+def test_a_publication_reads_what_is_below_titles(tmp_path, write, ending, titles):
+    plain, titled = write(tmp_path / f"a{ending}", [NAMES], RECORDS), write(tmp_path / f"b{ending}", titles, RECORDS)
+    expected = shoal.publish(plain, 1.0, bounds=BOUNDS, seed=0).data
+    bounds = {"column_2": BOUNDS["age"], "column_3": BOUNDS["pay"]}
+    layout = {"skip_rows": len(titles), "no_header": True}
+    published = shoal.publish(titled, 1.0, bounds=bounds, seed=0, **layout).data
+    assert published.rows() == expected.rows()
+    flags = ["--skip-rows", len(titles), "--no-header", "-b", "column_2=0:100", "-b", "column_3=0:5000"]
+    done = command("publish", titled, "-e", 1, *flags, "-o", tmp_path / "out.csv")
+    assert done.returncode == 0, done.stderr
+    assert read_table(tmp_path / "out.csv").names == ["column_2", "column_3"]
+    done = command("publish", titled, *flags, "--explore")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::shoal.core.errors.SeededNoiseWarning")
+def test_a_publication_takes_a_sheet_of_an_excel_file_and_refuses_one_of_another(tmp_path, workbook):
+    by_default = shoal.publish(workbook, 1.0, bounds=BOUNDS, seed=0).data
+    first, second = (
+        shoal.publish(workbook, 1.0, bounds=BOUNDS, seed=0, sheet=name).data for name in ("Adults", "Children")
+    )
+    assert by_default.equals(first)
+    assert not first.equals(second)
+    lines(tmp_path / "in.csv", [NAMES], RECORDS)
+    for function, parameters in ((shoal.publish, {"epsilon": 1.0, "bounds": BOUNDS}), (shoal.compare, {"k": 5})):
+        with pytest.raises(InputError, match="'sheet' requires an Excel file, got 'One'"):
+            function(tmp_path / "in.csv", sheet="One", **parameters)
+
+
+def test_all_commands_have_the_same_options_of_files():
+    names = list(ReadingOptions().plain())
+    for request in (MaskRequest, CompareRequest, AssessRequest, PublishRequest):
+        items = {item.name: item for item in parameters_of(request)}
+        assert [name for name in items if name in names] == names
+        assert {name: items[name].metadata["flags"] for name in names} == {
+            name: (f"--{name.replace('_', '-')}",) for name in names
+        }
+        signature = inspect.signature(with_parameters_of(request)(lambda data, **parameters: (data, parameters)))
+        assert set(names) <= set(signature.parameters)
+    assert set(names) <= set(inspect.signature(shoal.inspect).parameters)

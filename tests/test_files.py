@@ -28,6 +28,7 @@ from shoal.tables.formats.csv_files import write_csv
 from shoal.tables.formats.frames import open_table
 from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import written_beside
+from shoal.tables.reading import ReadingOptions
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
 EXACT = {"integers": "float", "decimals": "all"}  # means with all their digits
@@ -91,7 +92,7 @@ def test_given_dialect_wins(tmp_path):
 def test_a_wrong_dialect_is_refused(tmp_path, keywords, error, words):
     (tmp_path / "in.csv").write_text("ä,b\n1,2\n", encoding="utf-8")
     with pytest.raises(error, match=words):
-        read_table(tmp_path / "in.csv", **keywords)
+        read_table(tmp_path / "in.csv", reading=ReadingOptions(**keywords))
 
 
 SALES = {

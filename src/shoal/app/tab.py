@@ -32,6 +32,7 @@ class Tab:
         self.folder = folder
         self.work = Work()
         self.earlier: list[Work] = []  # with other tables: opening one by mistake loses nothing
+        self.refused: OpenedFile | None = None  # a table that could not be read, maybe for want of options
         self.revision = 0  # the page is rebuilt when it grows
         self.layer: Any = None  # the element of the page that contains its dialogs
         self.client: Client | None = None  # the browser's end of the page
@@ -101,14 +102,16 @@ class Tab:
         path: Path,
         name: str | None = None,
         *,
-        csv: Mapping[str, str] | None = None,
+        csv: Mapping[str, Any] | None = None,
         check: Callable[[], None] | None = None,
         then: Callable[[], None] | None = None,
     ) -> None:
-        """Open a table; it has a name if it was dragged in, `csv` is its format, and `check` may refuse it."""
+        """Open a table; it has a name if it was dragged in, `csv` has options of its file, `check` may refuse it."""
         path = path.expanduser().absolute()
         table = OpenedFile(path, name or str(path), csv=csv or {})
         stored: dict[str, Any] = {}  # of this table, by an earlier session
+
+        self.refused = table  # until it has been read
 
         def inspect() -> tuple[OpenedFile, shoal.Inspection]:
             if check is not None:
@@ -120,6 +123,7 @@ class Tab:
             return inspect_table(marked, self.folder.fresh("part.csv"))
 
         def opened(inspected: tuple[OpenedFile, shoal.Inspection]) -> None:
+            self.refused = None
             self._leave()
             self.work = self.work.with_table(*inspected)
             if name is None:
@@ -131,9 +135,11 @@ class Tab:
 
         self.run(f"Opening {table.title}", inspect, opened)
 
-    def reopen(self, csv: Mapping[str, str], then: Callable[[], None] | None = None) -> None:
-        """Open the same table again, in a CSV format."""
-        table = self.work.table
+    def reopen(
+        self, csv: Mapping[str, Any], then: Callable[[], None] | None = None, *, table: OpenedFile | None = None
+    ) -> None:
+        """Open a table again with options of its file; the one that is open if none is named."""
+        table = table or self.work.table
         self.open(table.path, table.name if table.dragged else None, csv=csv, then=then)
 
     def read_again(self) -> None:

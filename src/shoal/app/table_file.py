@@ -25,7 +25,7 @@ class OpenedFile:
     path: Path
     name: str
     partial: bool = False  # too large: only its first records are shown and counted
-    csv: Mapping[str, Any] = field(default_factory=dict)  # the CSV format as far as the user has set it
+    csv: Mapping[str, Any] = field(default_factory=dict)  # options of its file, as far as the user has set them
     stamp: tuple[int, int] | None = None  # size and modification time when it was opened
     key: str = ""
 
@@ -40,10 +40,14 @@ class OpenedFile:
         return Path(self.name).name
 
     @property
+    def suffix(self) -> str:
+        """Its ending, uncompressed."""
+        return Path(self.title.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
+
+    @property
     def ending(self) -> str:
         """The ending of files made from it: its own if such files can be written, uncompressed."""
-        ending = Path(self.title.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
-        return ".csv" if ending in ("", ".sas7bdat") else ending
+        return ".csv" if self.suffix in ("", ".sas7bdat") else self.suffix
 
     @property
     def folder(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from nicegui import ui
 from shoal.app.guard import MOST_UPLOADED
 from shoal.app.saved_work import ENDING, open_work
 from shoal.app.tab import Tab
-from shoal.app.texts import help_of, typed_path
+from shoal.app.table_file import OpenedFile
+from shoal.app.texts import LABELS, help_of, typed_path
 from shoal.app.widgets import (
     VALUE,
     Entry,
+    Select,
     button,
     card,
     dialog_over,
@@ -33,12 +36,17 @@ from shoal.app.widgets import (
 
 __all__ = ["show"]
 
-FORMAT = {"delimiter": "Delimiter", "encoding": "Encoding", "decimal": "Decimal sign", "thousands": "Thousands sign"}
+LAYOUT = ("skip_rows", "no_header")
+CSV = ("delimiter", "encoding", "decimal", "thousands", *LAYOUT)
+OPTIONS = {".csv": CSV, ".tsv": CSV, ".txt": CSV, ".xlsx": ("sheet", *LAYOUT)}  # of files, by their ending
 
 
 def show(tab: Tab) -> None:
     """Show the step."""
     heading("Table", "Choose the table to protect. It stays on this machine: nothing is sent anywhere.")
+    if tab.refused is not None and not tab.work.busy and tab.refused.suffix in OPTIONS and tab.refused.path.is_file():
+        with card(f"Read {tab.refused.title} in another way"):
+            _options(tab, tab.refused, tab.refused.csv)
     if tab.work.view is not None:
         _summary(tab)
         _reading(tab)
@@ -125,25 +133,41 @@ def _reading(tab: Tab) -> None:
     """Show how the file was read, with a way to correct it."""
     work = tab.work
     with card("How it was read"):
-        if work.view.format:
+        if work.table.suffix in OPTIONS:
             detected = {name: {"\t": "tab"}.get(value or "", value or "") for name, value in work.view.format.items()}
-            entries = {}
-            with row():
-                for name, label in FORMAT.items():
-                    with field(label, help_of(name)) as element:
-                        element.style("flex: 1 1 200px")
-                        entries[name] = Entry(detected[name])
-
-            def read_again() -> None:
-                changes = {n: e.value for n, e in entries.items() if e.value and e.value != detected[n]}
-                tab.reopen({**work.table.csv, **changes})
-
-            button("Read again", read_again)
+            _options(tab, work.table, {**work.table.csv, **detected}, work.view.sheets)
             hint("Detected in the file. Correct what is wrong and read it again; roles are then proposed again.")
         codes = {name: codes for name, codes in work.settings.codes.items() if codes}
         words = "; ".join(f"{name}: {', '.join(map(str, codes))}" for name, codes in codes.items())
         with field("Codes for missing", f"{help_of('missing_codes')} Write them as income: -9, 99; job: ?"):
             Entry(words, lambda value: _set_codes(tab, value)).style("width: 100%")
+
+
+def _options(tab: Tab, table: OpenedFile, values: Mapping[str, Any], sheets: Sequence[str] = ()) -> None:
+    """Show the options of a file, and a button that reads it with them."""
+    changes: dict[str, Any] = {}
+
+    def put(name: str, value: Any) -> None:
+        # What is no number of lines is refused when the file is read.
+        changes[name] = int(value) if name == "skip_rows" and str(value).isdecimal() else value
+
+    with row().style("align-items: flex-start"):
+        for name in OPTIONS[table.suffix]:
+            if name == "no_header":
+                tick(LABELS[name], bool(values.get(name)), partial(put, name))
+                continue
+            with field(LABELS[name], help_of(name)) as element:
+                element.style("flex: 1 1 200px")
+                if name == "sheet" and sheets:
+                    Select({sheet: sheet for sheet in sheets}, values.get(name) or sheets[0], partial(put, name))
+                else:
+                    Entry(str(values.get(name) or ""), partial(put, name))
+
+    def read_again() -> None:
+        options = {**table.csv, **changes}
+        tab.reopen({name: value for name, value in options.items() if value not in ("", 0, False)}, table=table)
+
+    button("Read again", read_again, label=f"Read {table.title} again")
 
 
 def _set_codes(tab: Tab, words: str) -> None:

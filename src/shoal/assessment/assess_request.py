@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from shoal.assessment.measure_registry import ALL, MEASURES, check_measures
 from shoal.core.checks import as_names
 from shoal.core.messages import parameter
-from shoal.core.parameters import COLUMNS, ESSENTIALS, described, shared
-from shoal.masking.request import WITHIN, MaskRequest
+from shoal.core.parameters import COLUMNS, ESSENTIALS, Request, described, described_by, shared
+from shoal.masking.request import MaskRequest
+from shoal.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from shoal.core.types import Ints
@@ -25,8 +26,25 @@ def _users(name: str) -> str:
     return " or ".join(f"``{measure}``" for measure in MEASURES if name in MEASURES[measure].uses)
 
 
+@dataclass(frozen=True)
+class OriginalOptions(ReadingOptions):
+    """The options of the original; a masked table has a header and one sheet."""
+
+    skip_rows: int | None = shared(
+        ReadingOptions, "skip_rows", help="Lines above the header of the original, such as titles, that are skipped."
+    )
+    no_header: bool | None = shared(
+        ReadingOptions,
+        "no_header",
+        help="The first line of the original is a record: columns are called column_1, column_2, ….",
+    )
+    sheet: str | None = shared(
+        ReadingOptions, "sheet", help="The sheet of the original, an Excel file; the first by default."
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
-class AssessRequest:
+class AssessRequest(Request):
     """A request to assess a masked table; refused when it is made if a parameter breaks its rule.
 
     Examples
@@ -117,21 +135,7 @@ class AssessRequest:
         typed=bool,
     )
     seed: int = shared(MaskRequest, "seed", help="Random seed of the samples that large tables are measured by.")
-    thousands: str | None = shared(MaskRequest, "thousands")
-    skip_rows: int | None = shared(
-        MaskRequest, "skip_rows", help="Lines above the header of the original, such as titles, that are skipped."
-    )
-    no_header: bool | None = shared(
-        MaskRequest,
-        "no_header",
-        help="The first line of the original is a record: columns are called column_1, column_2, ….",
-    )
-    sheet: str | None = shared(
-        MaskRequest, "sheet", help="The sheet of the original, an Excel file; the first by default."
-    )
-    query: str | None = shared(
-        MaskRequest, "query", help="The query that returns the original from a database, or the name of its table."
-    )
+    reading: OriginalOptions = described_by(OriginalOptions)
 
     def __post_init__(self) -> None:
         check_measures(as_names(self.measures))
@@ -151,9 +155,3 @@ class AssessRequest:
         from shoal.tables.columns import read_codes
 
         return read_codes(self.missing_codes)
-
-    @property
-    def csv(self) -> dict[str, Any]:
-        """The options for reading the original: a CSV or Excel file, or a database."""
-        layout = {"skip_rows": self.skip_rows, "no_header": self.no_header, "thousands": self.thousands}
-        return layout | {name: getattr(self, name) for name in WITHIN if getattr(self, name) is not None}

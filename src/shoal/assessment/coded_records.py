@@ -19,13 +19,14 @@ from shoal.masking.cells import STAY, Own
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, code_values, find_scales
 from shoal.masking.release import Release
-from shoal.masking.request import MaskRequest, file_options
+from shoal.masking.request import MaskRequest
 from shoal.masking.roles import choose_masked
 from shoal.masking.steps import numbers_of, read_part
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data
 from shoal.tables.formats.frames import open_table
+from shoal.tables.reading import ReadingOptions
 from shoal.tables.table import Table, stratum_codes
 
 __all__ = ["CodedRecords", "read_original", "read_pair"]
@@ -135,7 +136,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
     parameters = release.parameters
     column = parameters["weights"] if release.weights is None else None
     numbers = [*release.columns, *([] if column is None else [column])]
-    table = open_data(original, numbers=numbers, **file_options(parameters))
+    table = open_data(original, numbers=numbers, reading=ReadingOptions.of(parameters))
     if {*numbers, *release.outsider} <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
             **{name: parameters[name] for name in ("k", "distance", "importance", "missing_codes")},

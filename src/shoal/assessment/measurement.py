@@ -74,8 +74,9 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
 
 def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
     """Read both tables; only the original may have lines above its header, other sheets or a query."""
-    before = open_data(original, numbers=request.names, **request.csv)
-    after = open_data(masked, numbers=request.names, thousands=request.thousands)
+    before = open_data(original, numbers=request.names, reading=request.reading)
+    plain = replace(request.reading, skip_rows=0, no_header=False, sheet=None, query=None)
+    after = open_data(masked, numbers=request.names, reading=plain)
     _check_released(request.roles, after.names)
     return before, after
 

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli.streams import STREAM, read_source, read_stdin
-from shoal.cli.terminal import option, say, say_pair
+from shoal.cli.terminal import option, say, say_pair, with_parameters
+from shoal.tables.reading import ReadingOptions
 
 __all__ = ["inspect"]
 
 
+@with_parameters(ReadingOptions)
 def inspect(
     source: Annotated[
         Any, typer.Argument(parser=read_source, metavar="IN", help="Table to look at, as for shoal mask.")
@@ -26,14 +28,7 @@ def inspect(
         Path | None,
         typer.Option(help="File of more words by which columns are recognised, such as sensitive ones (TOML)."),
     ] = None,
-    delimiter: Annotated[str | None, option("delimiter")] = None,
-    encoding: Annotated[str | None, option("encoding")] = None,
-    decimal: Annotated[str | None, option("decimal")] = None,
-    thousands: Annotated[str | None, option("thousands")] = None,
-    skip_rows: Annotated[int, option("skip_rows")] = 0,
-    no_header: Annotated[bool, option("no_header")] = False,
-    sheet: Annotated[str | None, option("sheet")] = None,
-    query: Annotated[str | None, option("query")] = None,
+    **reading: Any,
 ) -> None:
     """Look at a table before it is masked: the role and the kind of each column, why, and the command that follows.
 
@@ -44,19 +39,7 @@ def inspect(
     from shoal.inspection.inspect import inspect as inspect_table
 
     data = read_stdin() if str(source) == STREAM else source
-    inspection = inspect_table(
-        data,
-        k,
-        words=words,
-        delimiter=delimiter,
-        encoding=encoding,
-        decimal=decimal,
-        thousands=thousands,
-        skip_rows=skip_rows,
-        no_header=no_header,
-        sheet=sheet,
-        query=query,
-    )
+    inspection = inspect_table(data, k, words=words, **reading)
     if roles is not None:
         inspection.save(roles, Path(str(source)).name)
     say(str(inspection))

@@ -12,9 +12,9 @@ import typer
 from shoal.cli.terminal import option, say, say_pair, values_of, with_parameters
 from shoal.core.errors import GroupsAsGivenWarning, InputError
 from shoal.core.parameters import ESSENTIALS, OUTPUT
-from shoal.masking.request import CSV
 from shoal.privacy.publication_methods import DEFAULT, PUBLICATION_METHODS, find_publication_method
 from shoal.privacy.publish_request import PublishRequest
+from shoal.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from shoal.privacy.exploration import Exploration
@@ -103,7 +103,7 @@ def publish(
             raise InputError(
                 "--delta requires a release by method marginals and cannot be combined with --explore. Leave it out."
             )
-        names = ("bounds", "columns", "budget", "sets", "unit", "contributions", *CSV)
+        names = ("bounds", "columns", "budget", "sets", "unit", "contributions", *ReadingOptions().plain())
         _explore(source, epsilon, k, method, output, {name: values[name] for name in names} | {"private": private})
         return
     if private:

@@ -70,7 +70,7 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     if release.parameters["method"] not in ALL_METHODS or slow or not release.labels.size:
         return None
     request = _request_of(release)
-    table = open_data(original, numbers=request.numbers, named=True, **request.csv)
+    table = open_data(original, numbers=request.numbers, named=True, reading=request.reading)
     records = MemoryRecords(table.coded(request.codes))
     plan = prepare(records, request)
     smallest_cell = fewest(records, plan)

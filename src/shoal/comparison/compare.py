@@ -26,13 +26,13 @@ from shoal.masking.group import cells_of
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import decide_roles, prepare
 from shoal.masking.plan import Plan, choose_rule
-from shoal.masking.request import LAYOUT, WITHIN, MaskRequest
+from shoal.masking.request import MaskRequest
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
 from shoal.promises.rule_enforcement import rehearse_rules
 from shoal.tables.columns import Name
-from shoal.tables.files import named_source, open_data
+from shoal.tables.files import check_reading, named_source, open_data
 
 __all__ = ["compare", "compare_request"]
 
@@ -71,7 +71,8 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     if masking.takes_names:
         masking = expand_patterns(masking, data)
     promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
-    read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
+    read = partial(open_data, data, numbers=masking.numbers, named=True, reading=masking.reading)
+    check_reading(data, masking.reading)
     table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:
         check_k(size, table.rows)
@@ -104,11 +105,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     parameters = {
         "k": [int(size) for size in fitting],
         "methods": [entry.name for entry in entries],
-        **{
-            name: recorded[name]
-            for name in MASKING
-            if name not in ("confidential", "roles", "thousands", *LAYOUT, *WITHIN)
-        },
+        **{name: recorded[name] for name in MASKING if name not in ("confidential", "roles", "reading")},
         "confidential": as_names(masking.confidential),
         **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in VARIED_PROMISES},
         "time_limit": time_limit,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from shoal.core.checks import check_size
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
-from shoal.core.parameters import ESSENTIALS, METHOD, described, shared
+from shoal.core.parameters import ESSENTIALS, METHOD, Request, described, described_by, shared
 from shoal.masking.request import MaskRequest
+from shoal.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ __all__ = ["MASKING", "CompareRequest"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareRequest:
+class CompareRequest(Request):
     """A request to compare methods, group sizes and promises; its construction fails if a parameter is invalid.
 
     Examples
@@ -87,11 +88,7 @@ class CompareRequest:
         panel=METHOD,
         typed=float,
     )
-    thousands: str | None = shared(MaskRequest, "thousands")
-    skip_rows: int | None = shared(MaskRequest, "skip_rows")
-    no_header: bool | None = shared(MaskRequest, "no_header")
-    sheet: str | None = shared(MaskRequest, "sheet")
-    query: str | None = shared(MaskRequest, "query")
+    reading: ReadingOptions = described_by(ReadingOptions)
     progress: bool = shared(MaskRequest, "progress")
 
     def __post_init__(self) -> None:

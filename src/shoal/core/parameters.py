@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, field, fields, replace
 from inspect import Parameter, signature
 from textwrap import wrap
 from types import NoneType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shoal.core.messages import Message, Reference
 
@@ -21,6 +21,7 @@ __all__ = [
     "OUTPUT",
     "PANELS",
     "PROMISES",
+    "Request",
     "described",
     "described_by",
     "help_of",
@@ -75,18 +76,59 @@ def described(
     return field(default=default, metadata=metadata)
 
 
-def described_by(members: Mapping[str, Any]) -> Any:
-    """Describe a mapping whose entries are parameters: the attribute `parameter` of each of `members`."""
-    return field(default_factory=dict, metadata={"members": members})
+def described_by(members: Mapping[str, Any] | type) -> Any:
+    """Describe an object whose parts are parameters.
+
+    `members` are the fields of a dataclass, or the entries of a mapping, each with an attribute `parameter`.
+    """
+    return field(default_factory=members if isinstance(members, type) else dict, metadata={"members": members})
 
 
 def parameters_of(request: type) -> tuple[Field[Any], ...]:
-    """Return the parameters of a request: its fields, with a mapping of parameters replaced by its entries."""
+    """Return the parameters of a request: its fields, with each field of several parameters replaced by these."""
     parameters: list[Field[Any]] = []
     for item in fields(request):
-        members = item.metadata.get("members")
-        parameters += [item] if members is None else [member.parameter for member in members.values()]
+        parameters += [item] if "members" not in item.metadata else _members(item)
     return tuple(parameters)
+
+
+def _members(item: Field[Any]) -> list[Field[Any]]:
+    """Return the parameters that a field holds."""
+    members = item.metadata["members"]
+    return [*fields(members)] if isinstance(members, type) else [member.parameter for member in members.values()]
+
+
+class _RequestType(type):
+    """Makes a request from parameters, among them those that a field holds together."""
+
+    def __call__(cls, *positional: Any, **values: Any) -> Any:
+        for item in fields(cls):  # type: ignore[arg-type]
+            if "members" in item.metadata:
+                parts = {part.name: values.pop(part.name) for part in _members(item) if part.name in values}
+                values[item.name] = _joined(item, values.get(item.name), parts)
+        return super().__call__(*positional, **values)
+
+
+def _joined(item: Field[Any], before: Any, parts: Mapping[str, Any]) -> Any:
+    """Return the object of a field with some of its parts replaced; a mapping holds no parts that are None."""
+    members = item.metadata["members"]
+    if isinstance(members, type):
+        return replace(members() if before is None else before, **parts)
+    return {name: part for name, part in {**(before or {}), **parts}.items() if part is not None}
+
+
+class Request(metaclass=_RequestType):
+    """A dataclass of parameters, some of which a field holds together: they are given and read by their names."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a parameter that a field holds; None if a mapping has none."""
+            for item in fields(self):
+                if "members" in item.metadata and name in {part.name for part in _members(item)}:
+                    held = vars(self)[item.name]
+                    return held.get(name) if isinstance(held, Mapping) else getattr(held, name)
+            raise AttributeError(f"{type(self).__name__} has no parameter {name!r}.")
 
 
 def shared(request: type, name: str, **changes: Any) -> Any:

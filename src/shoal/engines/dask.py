@@ -45,6 +45,7 @@ from shoal.tables.columns import Codes
 from shoal.tables.files import CSV, check_data_set, is_dask
 from shoal.tables.formats.arrow_files import PARQUET, describe_parquet
 from shoal.tables.outputs import folder_beside
+from shoal.tables.reading import ReadingOptions
 from shoal.tables.sources import Source, find_paths, open_source
 
 with suppress(ImportError):  # without Dask, `_connected` explains how to install it
@@ -65,7 +66,7 @@ def open_dask(
     *,
     numbers: Sequence[str],
     codes: Codes,
-    csv: Mapping[str, str | None],
+    reading: ReadingOptions,
 ) -> Iterator[ClusterRecords]:
     """Open the records of a Dask DataFrame, or of files that the workers of a cluster can read.
 
@@ -94,7 +95,7 @@ def open_dask(
                     f"Output {target} is an address, but CSV files are rewritten as Parquet next to the output, "
                     "which must be a path. Convert them to Parquet first, or use a path."
                 )
-            source = open_source(places, folder, RECORDS, numbers=numbers, codes=codes, named=True, **csv)  # type: ignore[arg-type]
+            source = open_source(places, folder, RECORDS, numbers=numbers, codes=codes, named=True, reading=reading)
             if not source.parts:
                 raise InputError(f"File {data} is empty. Mask a table with at least k records.")
         else:

@@ -37,6 +37,7 @@ from shoal.tables.formats.arrow_files import PARQUET
 from shoal.tables.formats.csv_files import csv_text, encode_part
 from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import folder_beside, written_beside, written_path
+from shoal.tables.reading import ReadingOptions
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table
 
@@ -96,13 +97,15 @@ def open_local(
     *,
     numbers: Sequence[str],
     codes: Codes,
-    csv: Mapping[str, str | None],
+    reading: ReadingOptions,
 ) -> Iterator[LocalRecords]:
     """Open the records of files; processes and intermediate files are removed at the end."""
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
-        source = open_source(paths, folder, rows, numbers=numbers, codes=codes, run=workers.map, named=True, **csv)
+        source = open_source(
+            paths, folder, rows, numbers=numbers, codes=codes, run=workers.map, named=True, reading=reading
+        )
         yield LocalRecords(source, folder, workers, limits, stamps)
 
 
@@ -223,13 +226,12 @@ class LocalRecords(Records):
 
     def _written(self, output: Path, masked: Sequence[str]) -> LocalRecords:
         dialect = self.dialect or Dialect()
-        csv = {"delimiter": dialect.delimiter, "encoding": dialect.encoding, "decimal": dialect.decimal}
-        options: dict[str, Any] = csv if output.suffix.lower() in CSV else {}
+        reading = ReadingOptions(dialect.delimiter, dialect.encoding, dialect.decimal)
         rows = max(part.rows for part in self._source.parts)
         folder = self._folder / "check"
         folder.mkdir()
         paths = [written_path(output)]
-        source = open_source(paths, folder, rows, numbers=list(masked), run=self._workers.map, **options)
+        source = open_source(paths, folder, rows, numbers=list(masked), run=self._workers.map, reading=reading)
         return LocalRecords(source, folder, self._workers, self._limits)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from shoal.core.display import aligned, html_table
 from shoal.core.messages import visible
+from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Name
 from shoal.masking.manifest import as_call, as_command
 from shoal.masking.request import MaskRequest
@@ -21,6 +22,7 @@ from shoal.roles.proposal import propose
 from shoal.roles.roles_file import Roles
 from shoal.tables.addresses import suffix_of
 from shoal.tables.files import DatabaseTable, StandardInput, named_source, open_data, writable_endings
+from shoal.tables.reading import ReadingOptions
 from shoal.tables.table import Table
 from shoal.tables.table_view import View
 
@@ -107,20 +109,9 @@ class Inspection:
         return f"{html_table(rows, head)}{html_table(self.rows())}<pre>{escape(self.command)}</pre>"
 
 
-def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
-    data: Any,
-    k: int = 5,
-    *,
-    most: int | None = None,
-    words: str | os.PathLike[str] | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    skip_rows: int | None = 0,
-    no_header: bool | None = False,
-    sheet: str | None = None,
-    query: str | None = None,
+@with_parameters_of(ReadingOptions)
+def inspect(
+    data: Any, k: int = 5, *, most: int | None = None, words: str | os.PathLike[str] | None = None, **reading: Any
 ) -> Inspection:
     """Propose a role and a kind for every column of a table, with the reason, before it is masked.
 
@@ -135,14 +126,7 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
         unique records are counted in the whole table.
     words
         A file of more words by which columns are recognised: sensitive topics, codes and others, in TOML.
-    delimiter, encoding, decimal, thousands
-        The format of a CSV file; detected by default.
-    skip_rows, no_header
-        Lines above the header of a CSV file or an Excel sheet that are skipped, and whether there is no header.
-    sheet
-        The sheet of an Excel file; the first by default.
-    query
-        The query that a database answers, or the name of a table; `data` is the address of the database.
+    *parameters*
 
     Returns
     -------
@@ -156,22 +140,12 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
     >>> inspect(people, k=2).roles
     {'name': 'identifier', 'age': 'key'}
     """
-    request = MaskRequest(
-        k=k,
-        delimiter=delimiter,
-        encoding=encoding,
-        decimal=decimal,
-        thousands=thousands,
-        skip_rows=skip_rows,
-        no_header=no_header,
-        sheet=sheet,
-        query=query,
-    )
+    request = MaskRequest(k=k, **reading)
     data = named_source(data)
     check_data(request, data, dask=False)
-    table, csv = _open(data, request.csv)
+    table, options = _open(data, request.reading)
     proposal = propose(table, k, most=most, words=words)
-    parameters = {"k": k, **proposal.parameters, **csv, "options": {}}
+    parameters = {"k": k, **proposal.parameters, **options.plain(), "options": {}}
     keys, strata = proposal.named("key"), proposal.named("stratum")
     return Inspection(
         proposal.columns,
@@ -185,12 +159,12 @@ def inspect(  # noqa: PLR0913 - how a file is read, besides the table and k
     )
 
 
-def _open(data: Any, csv: Mapping[str, Any]) -> tuple[Table, Mapping[str, Any]]:
-    """Return the table and the format of its CSV file, with the sign between thousands that its numbers show."""
-    table = open_data(data, numbers=(), named=True, **csv)
-    if csv["thousands"] is None and (sign := table.find_thousands(csv["decimal"])):
-        return _open(data, {**csv, "thousands": sign})
-    return table, csv
+def _open(data: Any, options: ReadingOptions) -> tuple[Table, ReadingOptions]:
+    """Return the table and how its file is read, with the sign between thousands that its numbers show."""
+    table = open_data(data, numbers=(), named=True, reading=options)
+    if options.thousands is None and (sign := table.find_thousands(options.decimal)):
+        return _open(data, replace(options, thousands=sign))
+    return table, options
 
 
 def _command(parameters: Mapping[str, Any], data: Any) -> str:

@@ -17,21 +17,21 @@ from shoal.tables.head import column_names
 
 __all__ = ["expand_patterns", "matching"]
 
-Request = TypeVar("Request", bound=Any)  # of a masking or an assessment
+AnyRequest = TypeVar("AnyRequest", bound=Any)  # of a masking or an assessment
 
 
-def expand_patterns(request: Request, data: Any) -> Request:
+def expand_patterns(request: AnyRequest, data: Any) -> AnyRequest:
     """Return the request with the columns of the table that its lists and patterns of names match.
 
     Roles of columns that the table does not have are refused, and columns without a role.
     """
     if request.roles is not None:
-        check_columns(request.roles, column_names(data, **request.csv))
+        check_columns(request.roles, column_names(data, request.reading))
     values = {role: getattr(request, role, None) for role in (*NAMING, "keys")}
     entries = {role: as_names(names) for role, names in values.items() if names is not None}
     if not any(isinstance(name, str) and not SIGNS.isdisjoint(name) for names in entries.values() for name in names):
         return request
-    names = column_names(data, **request.csv)
+    names = column_names(data, request.reading)
     expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}
     return replace(request, **expanded)
 

@@ -115,7 +115,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
             request, proposed = decide_roles(data, request)
             columns = request.columns or []
             with open_dask(
-                data, request.output, request.scheduler, numbers=columns, codes=request.codes, csv=request.csv
+                data, request.output, request.scheduler, numbers=columns, codes=request.codes, reading=request.reading
             ) as records:
                 return mask_records(records, request, proposed)
         if is_beyond_memory(data, request.engine, request.memory):
@@ -125,7 +125,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
                 f"{parameter('processes')} requires {setting('engine', 'local')}, got {request.processes!r} for a "
                 f"table that is masked in memory. Leave it out, or use {setting('engine', 'local')}."
             )
-        read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
+        read = partial(open_data, data, numbers=request.numbers, named=True, reading=request.reading)
         table = watch(lambda _: read(), None, title="read", show=request.progress)
         request, proposed = decide_roles(data, request, table)
         return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request, proposed)
@@ -155,7 +155,7 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
     def run(state: State) -> Release:
         numbers = decided.columns or []
         with open_local(
-            paths, target, limits, state, template, numbers=numbers, codes=decided.codes, csv=decided.csv
+            paths, target, limits, state, template, numbers=numbers, codes=decided.codes, reading=decided.reading
         ) as records:
             return mask_records(records, decided, proposed)
 

@@ -36,7 +36,7 @@ def propose_roles(
 
     The first records decide if there is no `table`: it is not held in memory then.
     """
-    table = head_table(data, JUDGED, **request.csv) if table is None else table
+    table = head_table(data, JUDGED, request.reading) if table is None else table
     if table.rows < JUDGED:  # these are all records
         check_k(request.k, table.rows)
     table = table.coded(request.codes)

@@ -26,6 +26,7 @@ from shoal.core.parameters import (
     METHOD,
     MISSING_VALUES,
     OUTPUT,
+    Request,
     described,
     described_by,
     parameters_of,
@@ -34,6 +35,7 @@ from shoal.core.parameters import CSV as CSV_FILES
 from shoal.core.parameters import PROMISES as PROTECTION
 from shoal.masking.request_rules import check_method, check_together
 from shoal.promises.promise_registry import PROMISES, plain_promise, read_promise
+from shoal.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,14 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGGREGATES",
-    "CSV",
     "EFFORTS",
     "ENGINES",
-    "LAYOUT",
     "SPLITS",
-    "WITHIN",
     "MaskRequest",
-    "file_options",
     "not_recorded",
     "parameters",
 ]
@@ -60,25 +58,12 @@ SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
 SIGNS = frozenset(",*?[")  # of lists and patterns of names in these
-CSV = ("delimiter", "encoding", "decimal", "thousands")
-LAYOUT = ("skip_rows", "no_header")  # of a file that is not a plain table
-WITHIN = ("sheet", "query")  # which table of an Excel file or a database
 # The parameters that name columns, or list rules: one may stand alone; a request holds lists.
 LISTS = (*NAMING, "sums")
 
 
-class _RequestType(type):
-    """Makes a request from parameters, among them those of promises by their own names."""
-
-    def __call__(cls, *positional: Any, **values: Any) -> Any:
-        promises = dict(values.pop("promises", {}))
-        promises |= {name: values.pop(name) for name in PROMISES if name in values}
-        promises = {name: promise for name, promise in promises.items() if promise is not None}
-        return super().__call__(*positional, promises=promises, **values)
-
-
 @dataclass(frozen=True)
-class MaskRequest(metaclass=_RequestType):
+class MaskRequest(Request):
     """A request to mask a table; refused when it is made if a parameter breaks its rule.
 
     Examples
@@ -481,61 +466,7 @@ class MaskRequest(metaclass=_RequestType):
         typed=Path,
         stored=(),
     )
-    delimiter: str | None = described(
-        None, "Delimiter of a CSV file, or ``tab`` (default: detected).", "--delimiter",
-        metavar="SIGN",
-        panel=CSV_FILES, label="Delimiter",
-    )  # fmt: skip
-    encoding: str | None = described(
-        None,
-        "Encoding of a CSV file (default: detected).",
-        "--encoding",
-        metavar="NAME",
-        panel=CSV_FILES,
-        label="Encoding",
-    )
-    decimal: str | None = described(
-        None, "Decimal sign of a CSV file (default: detected).", "--decimal",
-        metavar="SIGN",
-        panel=CSV_FILES, label="Decimal sign",
-    )  # fmt: skip
-    thousands: str | None = described(
-        None,
-        "Thousands separator of a CSV file (default: none). For example the point in 90.000,50.",
-        "--thousands",
-        metavar="SIGN",
-        panel=CSV_FILES,
-        label="Thousands separator",
-    )
-    skip_rows: int | None = described(
-        0,
-        "Lines to skip above the header of a CSV file or Excel sheet.",
-        "--skip-rows",
-        panel=CSV_FILES,
-        label="Lines above the header",
-        typed=int,
-        stored=(int, NoneType),
-    )
-    no_header: bool | None = described(
-        False,
-        "First line is a record, not a header. Columns are then called column_1, column_2, ….",
-        "--no-header",
-        panel=CSV_FILES,
-        label="No header",
-        typed=bool,
-        stored=(bool, NoneType),
-    )
-    sheet: str | None = described(
-        None, "Sheet of an Excel file (default: the first).", "--sheet", metavar="NAME", panel=CSV_FILES, label="Sheet"
-    )
-    query: str | None = described(
-        None,
-        """The query that a database answers, or the name of a table. The input is then the address of the database,
-        such as ``sqlite:///people.db`` or ``postgresql://ann@host/register``.""",
-        "--query",
-        panel=ESSENTIALS,
-        label="Query",
-    )
+    reading: ReadingOptions = described_by(ReadingOptions)
     escape_formulas: bool | None = described(
         False,
         """Put an apostrophe before possible formulas in a CSV file. These are cells of text and column names that begin
@@ -590,14 +521,6 @@ class MaskRequest(metaclass=_RequestType):
             from shoal.roles.requested_roles import apply_roles
 
             apply_roles(self)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return the value of the parameter of a promise; None if it is not promised."""
-            if name not in PROMISES:
-                raise AttributeError(f"MaskRequest has no parameter {name!r}.")
-            return self.promises.get(name)
 
     @staticmethod
     def parameters() -> tuple[Field[Any], ...]:
@@ -728,11 +651,6 @@ class MaskRequest(metaclass=_RequestType):
         """The codes for missing, by column."""
         return self.missing_codes or {}
 
-    @cached_property
-    def csv(self) -> dict[str, Any]:
-        """How a table is read that does not say so itself: CSV, Excel or a database."""
-        return file_options(vars(self))
-
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
         """Return all that decided a result, as plain values: what a release says that it was asked for."""
         return {
@@ -768,11 +686,6 @@ class MaskRequest(metaclass=_RequestType):
         return as_command(
             recorded if roles is None else {**recorded, **as_parameters({}), "roles": roles}, source, output
         )
-
-
-def file_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that say how a table is read, from those of a run."""
-    return {name: values[name] for name in (*CSV, *LAYOUT, *(name for name in WITHIN if values.get(name) is not None))}
 
 
 OBJECT = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes

@@ -30,7 +30,6 @@ OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "schedule
 
 def check_together(request: MaskRequest) -> None:
     """Refuse parameters that cannot be combined."""
-    check_skipped(request)
     _check_values(request)
     _check_refine(request)
     _check_effort(request)
@@ -225,7 +224,7 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
     """Refuse what the table does not allow; `dask` and `spark` mark their DataFrames."""
-    from shoal.tables.files import is_database, is_excel, may_be_csv
+    from shoal.tables.files import check_reading, is_database
 
     if dask:
         _check_clustered(request, "dask", "a Dask DataFrame")
@@ -239,16 +238,7 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
                 )
     if is_database(data):
         _check_in_memory(request)
-    for name, value in request.csv.items():
-        table, fits = {
-            "query": ("the address of a database, such as sqlite:///people.db", is_database(data)),
-            "sheet": ("an Excel file", is_excel(data)),
-            "skip_rows": ("a CSV or Excel file", may_be_csv(data) or is_excel(data)),
-            "no_header": ("a CSV or Excel file", may_be_csv(data) or is_excel(data)),
-        }.get(name, ("a CSV file", may_be_csv(data)))
-        if value in (None, False) or fits:
-            continue
-        raise InputError(f"{parameter(name)} requires {table}, got {value!r} for another table. Leave it out.")
+    check_reading(data, request.reading)
 
 
 def _check_in_memory(request: MaskRequest) -> None:
@@ -262,17 +252,10 @@ def _check_in_memory(request: MaskRequest) -> None:
             )
 
 
-def check_skipped(request: MaskRequest) -> None:
-    """Refuse what is no number of lines."""
-    lines = request.skip_rows
-    if lines is not None and (not isinstance(lines, int) or lines < 0):
-        raise InputError(f"{parameter('skip_rows')} must be a number of lines from 0, got {lines!r}.")
-
-
 def check_lines(request: MaskRequest) -> None:
     """Refuse files that are not laid out as plain tables where they are read in parts."""
     for name in ("skip_rows", "no_header"):
-        if value := getattr(request, name):
+        if value := getattr(request.reading, name):
             raise InputError(
                 f"{setting(name, value)} requires {setting('engine', 'memory')}. For a table beyond memory, write the "
                 "names of the columns into the first line of each file."

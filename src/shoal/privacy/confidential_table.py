@@ -23,6 +23,7 @@ from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.columns import Name
 from shoal.tables.databases import check_no_database
 from shoal.tables.files import open_data
+from shoal.tables.reading import AS_DETECTED, ReadingOptions
 from shoal.tables.table import Table, check_name, choose_columns
 
 __all__ = ["Answers", "ConfidentialTable", "check_group_size", "column_sets", "prepare"]
@@ -73,7 +74,7 @@ def prepare(
     *,
     categories: Mapping[Name, Sequence[Any]] | None = None,
     integer_columns: Sequence[Name] | Name | None = None,
-    **csv: str | None,
+    reading: ReadingOptions = AS_DETECTED,
 ) -> ConfidentialTable:
     """Read and check the table and the request; by default, publish the columns that have bounds or categories."""
     check_no_database(data, "Publishing")
@@ -82,7 +83,8 @@ def prepare(
     published = None if columns is None else as_names(columns)
     if published is None and isinstance(bounds, Mapping):
         published = [*bounds, *answered]
-    table = open_data(data, numbers=[name for name in published or () if name not in answered], named=True, **csv)
+    numeric = [name for name in published or () if name not in answered]
+    table = open_data(data, numbers=numeric, named=True, reading=reading)
     names = choose_columns(table.names, table.numeric_names(), published, apart=as_names(unit), to="publish")
     if not table.rows:
         raise InputError(f"{parameter('data')} must have at least one record, got none.")

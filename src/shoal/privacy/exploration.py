@@ -36,8 +36,9 @@ from shoal.privacy.publication_methods import (
 from shoal.privacy.record_groups import ColumnGroups, group_columns
 from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
 from shoal.tables.columns import Name
-from shoal.tables.files import check_target
+from shoal.tables.files import check_reading, check_target
 from shoal.tables.outputs import written_beside
+from shoal.tables.reading import ReadingOptions
 
 __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 
@@ -160,17 +161,15 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     private: bool = False,
     unit: Name | None = None,
     contributions: int | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
+    **reading: Any,
 ) -> Exploration:
     """Compute the expected SSE of methods by k and ε; by default the worst case, from public figures.
 
     Parameters
     ----------
-    data, bounds, columns, budget, sets, unit, contributions, delimiter, encoding, decimal, thousands
-        As in `shoal.publish`; the shares of a budget mapping count in proportion to their sum.
+    data, bounds, columns, budget, sets, unit, contributions, **reading
+        As in `shoal.publish`, with its options for files; the shares of a budget mapping count in proportion to their
+        sum.
     epsilon
         The budgets to explore.
     k
@@ -197,8 +196,9 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
         )
     if not entries or not epsilons:
         raise InputError(f"{parameter('methods')} and {parameter('epsilon')} must each contain at least one value.")
-    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
-    prepared = prepare(data, columns, bounds, unit, contributions, **csv)
+    options = ReadingOptions(**reading)
+    check_reading(data, options)
+    prepared = prepare(data, columns, bounds, unit, contributions, reading=options)
     if private:
         warnings.warn(
             "These figures are computed from the confidential values: do not publish them. Epsilon does not cover "

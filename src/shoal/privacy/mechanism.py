@@ -23,7 +23,7 @@ from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
 from shoal.privacy.synthesis import CountPlan
-from shoal.tables.files import check_output
+from shoal.tables.files import check_output, check_reading
 
 __all__ = ["publish", "publish_request"]
 
@@ -64,6 +64,7 @@ def publish_request(data: Any, request: PublishRequest) -> Publication:
     """Publish a table according to a request."""
     check_library()
     check_output(data, request.output)
+    check_reading(data, request.reading)
     plan = _plan(data, request)
     facts = _facts(plan)
     rehearse(plan, request.output if request.ledger is not None else None)
@@ -97,7 +98,7 @@ def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
         request.contributions,
         categories=request.categories,
         integer_columns=request.integer_columns,
-        **request.csv,
+        reading=request.reading,
     )
     return make_plan(prepared, request)
 

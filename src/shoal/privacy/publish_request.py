@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
-from shoal.core.parameters import COLUMNS, ESSENTIALS, METHOD, PROMISES, described, shared
+from shoal.core.parameters import COLUMNS, ESSENTIALS, METHOD, PROMISES, Request, described, described_by, shared
 from shoal.masking.request import MaskRequest
 from shoal.privacy.publication_methods import DEFAULT, PUBLICATION_METHODS, PublicationMethod, find_publication_method
+from shoal.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from shoal.privacy.budgets import Budget
@@ -25,7 +26,7 @@ NAMED_METHODS = ", ".join(f"``{name}``" for name in PUBLICATION_METHODS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishRequest:
+class PublishRequest(Request):
     """A request to publish a table with differential privacy; its construction fails if a parameter is invalid.
 
     Examples
@@ -199,10 +200,7 @@ class PublishRequest:
     output: str | os.PathLike[str] | None = shared(
         MaskRequest, "output", help="Write the released table to this file, as a whole or not at all."
     )
-    delimiter: str | None = shared(MaskRequest, "delimiter")
-    encoding: str | None = shared(MaskRequest, "encoding")
-    decimal: str | None = shared(MaskRequest, "decimal")
-    thousands: str | None = shared(MaskRequest, "thousands")
+    reading: ReadingOptions = described_by(ReadingOptions)
 
     def __post_init__(self) -> None:
         from shoal.privacy.budgets import check_epsilon
@@ -225,8 +223,3 @@ class PublishRequest:
     def entry(self) -> PublicationMethod:
         """The method's entry in the list of methods."""
         return find_publication_method(self.method)
-
-    @property
-    def csv(self) -> dict[str, str | None]:
-        """The format of a CSV file, as keyword arguments."""
-        return {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "thousands")}

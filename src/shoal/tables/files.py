@@ -35,6 +35,7 @@ from shoal.tables.formats.json_files import JSON_LINES, read_json_lines, write_j
 from shoal.tables.formats.stat_files import READERS, read_stat, read_stored, write_stat
 from shoal.tables.number_text import Dialect
 from shoal.tables.outputs import folder_beside, naming, written_beside
+from shoal.tables.reading import AS_DETECTED, ReadingOptions
 from shoal.tables.table import Table
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "TableFile",
     "check_data_set",
     "check_output",
+    "check_reading",
     "check_target",
     "check_targets",
     "check_text_names",
@@ -101,10 +103,12 @@ class TableFile(os.PathLike[str]):
     def __str__(self) -> str:
         return self._path
 
-    def read(self, **options: Any) -> Table:
+    def read(
+        self, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
+    ) -> Table:
         """Return the table; the options of the first call decide how the file is read."""
         if self._table is None:
-            self._table = read_table(self._path, **options)
+            self._table = read_table(self._path, numbers=numbers, named=named, reading=reading)
         return self._table
 
 
@@ -115,13 +119,15 @@ class StandardInput(TableFile):
         super().__init__("-")
         self._raw = raw
 
-    def read(self, *, numbers: Sequence[Name] = (), named: bool = False, **csv: Any) -> Table:
+    def read(
+        self, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
+    ) -> Table:
         """Return the table; the options of the first call decide how it is read."""
         if self._table is None:
             name = Path("<stdin>")  # in messages
-            self._table = parse_csv(name, self._raw, [str(column) for column in numbers], whole=True, **csv)
-            if named and not csv.get("no_header"):
-                check_header(name, self._table, csv.get("skip_rows"))
+            self._table = parse_csv(name, self._raw, [str(column) for column in numbers], reading, whole=True)
+            if named and not reading.no_header:
+                check_header(name, self._table, reading.skip_rows)
         return self._table
 
 
@@ -133,7 +139,7 @@ class DatabaseTable(TableFile):
 
     def digest(self, query: str | None) -> str:
         """Return the SHA-256 of the types and values of the answer, in hex."""
-        frame = as_polars(self.read(query=query).native)
+        frame = as_polars(self.read(reading=ReadingOptions(query=query)).native)
         text = frame.with_columns(pl.selectors.binary().bin.encode("hex")).write_ndjson()
         return hashlib.sha256(f"{frame.schema}\n{text}".encode()).hexdigest()
 
@@ -182,16 +188,18 @@ def stored_bytes(paths: Sequence[Path]) -> int:
     return int(sum(HELD * first_record_bytes(path, 1)[0] * rows for path, rows in records.items()))
 
 
-def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: Any) -> Table:
-    """Return the table that was given, or that a path names; `csv` says how a CSV file is written.
+def open_data(
+    data: Any, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
+) -> Table:
+    """Return the table that was given, or that a path names.
 
     A file without a header line is refused if its columns must be `named`, as those of a release are.
     """
     if isinstance(data, TableFile):
-        return data.read(numbers=numbers, named=named, **csv)
+        return data.read(numbers=numbers, named=named, reading=reading)
     if not isinstance(data, (str, os.PathLike)):
         return open_table(data)
-    return read_table(data, numbers=numbers, named=named, **csv)
+    return read_table(data, numbers=numbers, named=named, reading=reading)
 
 
 def read_table(
@@ -199,18 +207,16 @@ def read_table(
     *,
     numbers: Sequence[str] = (),
     named: bool = False,
-    query: str | None = None,
-    **csv: Any,
+    reading: ReadingOptions = AS_DETECTED,
 ) -> Table:
-    """Read a table; CSV options are taken from the file itself where not given.
+    """Read a table; options are taken from the file itself where they are not set.
 
-    A file without a header line is refused if its columns must be `named`, as those of a release are. `query` is what
-    a database answers.
+    A file without a header line is refused if its columns must be `named`, as those of a release are.
     """
     if is_database(path):
-        return open_table(read_database(os.fspath(path), query))
+        return open_table(read_database(os.fspath(path), reading.query))
     source = Path(path)
-    if query is not None:
+    if reading.query is not None:
         raise InputError(
             f"{parameter('query')} requires the address of a database, such as sqlite:///people.db; got {source}. "
             "Leave it out."
@@ -225,11 +231,11 @@ def read_table(
     if not source.is_file():
         raise FileError(f"File {source} {'is a folder' if source.is_dir() else 'does not exist'}. Check the path.")
     try:
-        table = FORMATS[suffix].read(source, numbers=numbers, **csv)
+        table = FORMATS[suffix].read(source, numbers=numbers, reading=reading)
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
-    if named and FORMATS[suffix].header and not csv.get("no_header"):
-        check_header(source, table, csv.get("skip_rows"))
+    if named and FORMATS[suffix].header and not reading.no_header:
+        check_header(source, table, reading.skip_rows)
     return table
 
 
@@ -261,6 +267,21 @@ def may_be_csv(data: object) -> bool:
 def is_excel(data: object) -> bool:
     """Say whether a table is an Excel file."""
     return isinstance(data, (str, os.PathLike)) and suffix_of(Path(data)) in EXCEL
+
+
+def check_reading(data: object, reading: ReadingOptions) -> None:
+    """Refuse options that require another kind of table."""
+    csv, excel = may_be_csv(data), is_excel(data)
+    required = {
+        "query": ("the address of a database, such as sqlite:///people.db", is_database(data)),
+        "sheet": ("an Excel file", excel),
+        "skip_rows": ("a CSV or Excel file", csv or excel),
+        "no_header": ("a CSV or Excel file", csv or excel),
+    }
+    for name, value in reading.plain().items():
+        table, fits = required.get(name, ("a CSV file", csv))
+        if value not in (None, False) and not fits:
+            raise InputError(f"{parameter(name)} requires {table}, got {value!r} for another table. Leave it out.")
 
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
@@ -391,7 +412,7 @@ class Format:
     """A format of files: its endings, a reader and a writer."""
 
     endings: tuple[str, ...]
-    read: Callable[..., Table]  # with options of CSV files, which other formats ignore
+    read: Callable[..., Table]  # with numbers and reading, which other formats ignore
     write: Callable[[Table, Path], None]
     read_back: Callable[[Path, Table], Table] | None = None  # cells as they are written, if `read` interprets them
     header: bool = False  # whether a row like all others names the columns
@@ -409,15 +430,14 @@ def _write_csv(table: Table, path: Path) -> None:
 
 def _read_csv_back(path: Path, table: Table) -> Table:
     dialect = _dialect(table, path)
-    return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
+    return read_csv(path, reading=ReadingOptions(dialect.delimiter, dialect.encoding, dialect.decimal))
 
 
-def _read_excel(
-    path: Path, *, skip_rows: int | None = None, no_header: bool | None = None, sheet: str | None = None, **_: Any
-) -> Table:
-    frame, notes = read_excel(path, skip_rows or 0, no_header=bool(no_header), sheet=sheet)
+def _read_excel(path: Path, *, reading: ReadingOptions = AS_DETECTED, **_: Any) -> Table:
+    skipped, no_header = reading.skip_rows or 0, bool(reading.no_header)
+    frame, sheets, notes = read_excel(path, skipped, no_header=no_header, sheet=reading.sheet)
     store = open_table(frame).store
-    store.file_notes = notes
+    store.sheets, store.file_notes = sheets, notes
     return Table(store)
 
 

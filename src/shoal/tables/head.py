@@ -15,28 +15,29 @@ from shoal.tables.files import CSV, TableFile, is_dask, is_spark, open_data
 from shoal.tables.formats.arrow_files import PARQUET, open_parquet, validated
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frames import open_table
+from shoal.tables.reading import AS_DETECTED, ReadingOptions
 from shoal.tables.sources import find_paths
 from shoal.tables.table import Table
 
 __all__ = ["column_names", "head_table"]
 
 
-def column_names(data: Any, **csv: Any) -> list[Name]:
+def column_names(data: Any, reading: ReadingOptions = AS_DETECTED) -> list[Name]:
     """Return the names of the columns of a table, without reading more of a large file than its head."""
     if is_dask(data) or is_spark(data):
         return list(data.columns)
     is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, TableFile)
     is_whole = is_path and Path(data).is_file() and Path(data).suffix.lower() not in (*CSV, *PARQUET)
-    return open_data(data, **csv).names if is_whole or not is_path else _head_of_files(data, 1, **csv).names
+    return open_data(data, reading=reading).names if is_whole or not is_path else _head_of_files(data, 1, reading).names
 
 
-def head_table(data: Any, rows: int, **csv: str | None) -> Table:
+def head_table(data: Any, rows: int, reading: ReadingOptions = AS_DETECTED) -> Table:
     """Return the first records of files, or of a Dask or Spark DataFrame: at most `rows`, of CSV files a megabyte."""
     if is_dask(data):
         return open_table(data.head(rows, npartitions=-1))
     if is_spark(data):
         return open_table(_head_of_spark(data, rows))
-    return _head_of_files(data, rows, **csv)
+    return _head_of_files(data, rows, reading)
 
 
 def _head_of_spark(data: Any, rows: int) -> Any:
@@ -48,7 +49,7 @@ def _head_of_spark(data: Any, rows: int) -> Any:
     return table.select(range(len(data.columns)))
 
 
-def _head_of_files(data: str | os.PathLike[str], rows: int, **csv: str | None) -> Table:
+def _head_of_files(data: str | os.PathLike[str], rows: int, reading: ReadingOptions) -> Table:
     if is_address(data):
         raise InputError(
             f"{parameter('columns')} must be named for {as_place(data)}: roles are proposed for tables and local files "
@@ -56,7 +57,7 @@ def _head_of_files(data: str | os.PathLike[str], rows: int, **csv: str | None) -
         )
     first = find_paths(data)[0]
     if first.suffix.lower() in CSV:
-        table = read_head(first, **csv)
+        table = read_head(first, reading)
         check_header(first, table)
         return table
     import pyarrow as pa

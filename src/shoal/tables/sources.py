@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +30,7 @@ from shoal.tables.formats.csv_files import TextStore, check_header, read_head
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
 from shoal.tables.number_text import Dialect, number_type
+from shoal.tables.reading import AS_DETECTED, ReadingOptions
 from shoal.tables.table import Table, stored_indexes
 
 PLACES = 8  # of a file that are looked at
@@ -161,22 +162,22 @@ def open_source(
     codes: Codes | None = None,
     run: Run = starmap,
     named: bool = False,
-    **csv: str | None,
+    reading: ReadingOptions = AS_DETECTED,
 ) -> Source:
     """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
 
     `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own;
-    `csv` says how CSV files are written, `codes` which of their cells stand for missing. CSV files without a header
+    `reading` says how CSV files are written, `codes` which of their cells stand for missing. CSV files without a header
     line are refused if their columns must be `named`, as those of a release are.
     """
     if paths[0].suffix.lower() in CSV:
-        first = read_head(paths[0], **csv)
+        first = read_head(paths[0], reading)
         if named:
             check_header(paths[0], first)
         dialect, header = first.dialect or Dialect(), [str(name) for name in first.names]
-        written = {**csv, "delimiter": dialect.delimiter, "encoding": dialect.encoding}
+        written = replace(reading, delimiter=dialect.delimiter, encoding=dialect.encoding)
         for path in paths[1:]:
-            if read_head(path, **written).names != header:
+            if read_head(path, written).names != header:
                 raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
         tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))

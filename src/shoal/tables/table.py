@@ -382,6 +382,7 @@ class Store:
     dialect: Dialect | None = None  # how a CSV file is written
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
     file_notes: tuple[str, ...] = ()  # on what else the file holds that the table was read from
+    sheets: tuple[str, ...] = ()  # of the Excel file that the table was read from
     holds_text: bool = True  # whether a masked column may become text
     parsed: dict[Any, Any] | None = None  # what text means, to parse it once; None to keep nothing
     series: Callable[[Name], nw.Series[Any]]  # a column in narwhals, without its name: polars may take it for a pattern

@@ -54,6 +54,11 @@ class View:
         return {name: getattr(dialect, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
 
     @property
+    def sheets(self) -> tuple[str, ...]:
+        """The sheets of the Excel file that the table was read from; none of other tables."""
+        return self.table.store.sheets
+
+    @property
     def frame(self) -> Any:
         """The table itself, as `shoal.mask` takes it."""
         return self.table.native

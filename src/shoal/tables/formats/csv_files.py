@@ -34,7 +34,6 @@ from shoal.tables.formats.text_cells import TextCells
 from shoal.tables.formats.title_lines import count_title_lines, without_lines
 from shoal.tables.identifiers import LOOKS
 from shoal.tables.number_text import (
-    SIGNS,
     Dialect,
     is_numeric,
     number_like,
@@ -42,6 +41,7 @@ from shoal.tables.number_text import (
     present_cells,
     spelled_numbers,
 )
+from shoal.tables.reading import AS_DETECTED, TAB, ReadingOptions
 from shoal.tables.table import Store, Strata, Table, TextColumn, check_names
 
 __all__ = [
@@ -60,52 +60,32 @@ __all__ = [
 
 DELIMITERS = (",", ";", "\t", "|")
 HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
-TAB = ("tab", "\\t")  # as users write it
 ROWS = 1000  # records that the first line is compared with
 EXPONENT = r"[eE][+-]?\d+$"
 YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
-def read_csv(path: Path, *, numbers: Sequence[str] = (), **csv: Any) -> Table:
+def read_csv(path: Path, *, numbers: Sequence[str] = (), reading: ReadingOptions = AS_DETECTED) -> Table:
     """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
 
     Columns of `numbers` are read as numbers even if they look like codes (007).
     """
     raw = read_bytes(path) if path.suffix.lower() in COMPRESSED else path.read_bytes()
-    return parse_csv(path, raw, numbers, whole=True, **csv)
+    return parse_csv(path, raw, numbers, reading, whole=True)
 
 
-def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
-    path: Path,
-    raw: bytes,
-    numbers: Sequence[str],
-    *,
-    whole: bool,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    skip_rows: int | None = None,
-    no_header: bool | None = None,
+def parse_csv(
+    path: Path, raw: bytes, numbers: Sequence[str], reading: ReadingOptions = AS_DETECTED, *, whole: bool
 ) -> Table:
     """Read the bytes of a CSV file; of its head, which is not the whole file, the lines that are complete."""
-    signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
-    if not signs or delimiter in ('"', "\r", "\n", "\0"):
-        raise InputError(
-            f"{parameter('delimiter')} must be one ASCII character, such as ';', or 'tab', got {delimiter!r}."
-        )
-    if decimal not in (None, ".", ","):
-        raise InputError(f"{parameter('decimal')} must be '.' or ',', got {decimal!r}.")
-    if thousands is not None and (thousands not in SIGNS or thousands == decimal):
-        listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
-        raise InputError(f"{parameter('thousands')} must be {listed}, and not the decimal sign, got {thousands!r}.")
-    content, encoding = _decode(path, raw, encoding, whole=whole)
+    delimiter, decimal, thousands, no_header = reading.delimiter, reading.decimal, reading.thousands, reading.no_header
+    content, encoding = _decode(path, raw, reading.encoding, whole=whole)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
     newline = _sniff_newline(content[:100_000])
     if not whole:
         content = content[: content.rfind(newline) + 1] or content
-    content = _below_titles(path, content, newline, delimiter, skip_rows or 0, no_header=bool(no_header))
+    content = _below_titles(path, content, newline, delimiter, reading.skip_rows or 0, no_header=bool(no_header))
     delimiter = "\t" if delimiter in TAB else delimiter or _sniff_delimiter(content)
     header = next((row for row in _rows(content[:HEAD], delimiter) if row), [])
     if no_header:
@@ -176,10 +156,10 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *
     return TextCells(table if no_header else table.slice(1), header)
 
 
-def read_head(path: Path, **csv: Any) -> Table:
+def read_head(path: Path, reading: ReadingOptions = AS_DETECTED) -> Table:
     """Read the first megabyte of a CSV file: its columns, and how it is written."""
     with path.open("rb") as file:
-        return parse_csv(path, file.read(HEAD), (), whole=path.stat().st_size <= HEAD, **csv)
+        return parse_csv(path, file.read(HEAD), (), reading, whole=path.stat().st_size <= HEAD)
 
 
 def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:

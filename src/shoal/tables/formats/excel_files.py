@@ -36,8 +36,8 @@ def _library(name: str) -> Any:
 
 def read_excel(
     path: Path, skipped: int = 0, *, no_header: bool = False, sheet: str | None = None
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Read a sheet, the first by default; return a note if there are others.
+) -> tuple[pl.DataFrame, tuple[str, ...], tuple[str, ...]]:
+    """Read a sheet, the first by default; return the names of all, and a note if only the first of several was read.
 
     The first row that is not empty, after those that are skipped, names the columns.
     """
@@ -90,7 +90,7 @@ def read_excel(
                 f"name. Name it, or skip what is above the table ({parameter('skip_rows')})."
             )
     several = f"the file has {len(others) + 1} sheets, and only the first was read; {parameter('sheet')} names another"
-    return frame, (Message(several),) if others and sheet is None else ()
+    return frame, (first, *others), (Message(several),) if others and sheet is None else ()
 
 
 def _check_names(names: Sequence[str | None], where: str) -> None:
