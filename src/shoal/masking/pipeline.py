@@ -33,7 +33,7 @@ from shoal.masking.memory import MemoryRecords
 from shoal.masking.plan import Plan, check_engine, choose_rule, find_rounding, find_scales, make_plan
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
-from shoal.masking.request_rules import check_data, check_lines
+from shoal.masking.request_rules import check_data, check_lines, check_promises
 from shoal.masking.roles import Columns, check_identifiers, choose_masked, settle
 from shoal.masking.small_strata import join_small, small_cells
 from shoal.masking.steps import (
@@ -139,6 +139,7 @@ def decide_roles(
     An array is all numbers: it needs no roles. Without `table`, the first records of the data decide.
     """
     if request.columns is not None or isinstance(data, np.ndarray):
+        check_promises(request)
         return request, None
     from shoal.masking.proposed_roles import propose_roles
 
