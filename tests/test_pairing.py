@@ -67,7 +67,7 @@ def test_a_code_that_is_also_the_value_of_a_group_is_a_value_there():
     found = shoal.assess(table, release.data, columns="x", missing_codes=codes)
     assert found.utility.loss == pytest.approx(release.loss)
     assert found.utility.columns[0].values == 4
-    assert found.notes == ("no column was left as it is, so that the order of the records could not be checked",)
+    assert found.notes == ("no column is unchanged, so the order of the records could not be checked",)
 
 
 def test_codes_name_masked_columns():

@@ -28,6 +28,7 @@ from shoal.core.messages import parameter
 from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.kind_registry import read_kinds
+from shoal.masking.column_patterns import match_names
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import unit_words
 from shoal.masking.verification import count_unique, identical_records, row_hashes
@@ -38,6 +39,7 @@ from shoal.tables.table import Table, check_name, number_rows, stratum_codes
 
 __all__ = ["assess", "assess_arrays", "assess_request", "secret_codes"]
 
+NAMING = ("columns", "by", "confidential", "keys")  # take lists and patterns of names
 UNPAIRED = (
     "the masked records are in another order: what needs each of them beside its original was not measured "
     "(information loss, IL1s, rank correlation, cells changed, record linkage, interval disclosure)"
@@ -74,14 +76,19 @@ def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
 def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Table, Table]:
     """Read both tables; only the original may have lines above its header, or other sheets."""
     written: dict[str, Any] = {"numbers": request.names, "thousands": request.thousands}
-    layout: dict[str, Any] = {"skip_rows": request.skip_rows, "no_header": request.no_header}
-    if request.sheet is not None:
-        layout["sheet"] = request.sheet
+    layout = _layout(request)
     return open_data(original, **layout, **written), open_data(masked, **written)
+
+
+def _layout(request: AssessRequest) -> dict[str, Any]:
+    """Return where the header of the original is, and on which sheet."""
+    sheet = {} if request.sheet is None else {"sheet": request.sheet}
+    return {"skip_rows": request.skip_rows, "no_header": request.no_header, **sheet}
 
 
 def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:
     """Assess a masked table as a request says."""
+    request = match_names(request, NAMING, original, thousands=request.thousands, **_layout(request))
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
     before, after = _read_tables(original, masked, request)
@@ -89,8 +96,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     before = _paired_original(before, after, request.kept).coded(codes)
     left_out = original_rows - before.rows
     kinds = read_kinds(request.kinds or {})
-    columns = None if request.columns is None else request.names
-    names = _masked_columns(before, after.coded(codes), columns, kinds, strata_names)
+    names = _masked_columns(before, after.coded(codes), request, kinds, strata_names)
     _check_unmasked(before, after, names, by=strata_names, confidential=secrets)
     sure, notes = (True, [UNPAIRED]) if shuffled else check_order(before, after, names, strata_names, kinds)
     kinds = {name: kind for name, kind in kinds.items() if name not in strata_names}
@@ -113,7 +119,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         numbers, Y = replace(numbers, X=numbers.X[one]), Y[two]
     check_cells(numbers.X, Y, names)
     if not sure:
-        notes = ["no column was left as it is, so that the order of the records could not be checked", *notes]
+        notes = ["no column is unchanged, so the order of the records could not be checked", *notes]
         if shuffled is None:
             check_nearness(numbers, Y)
     measures = choose_measures(
@@ -265,10 +271,11 @@ def _blank_notes(numbers: CodedRecords) -> list[str]:
 
 
 def _masked_columns(
-    before: Table, after: Table, columns: list[Name] | None, kinds: Mapping[Name, Any], strata_names: list[Name]
+    before: Table, after: Table, request: AssessRequest, kinds: Mapping[Name, Any], strata_names: list[Name]
 ) -> list[Name]:
     """Return the masked columns: those named, else the numeric ones that differ and those whose kind is named."""
-    if columns is not None:
+    if request.columns is not None:
+        columns = request.names
         if not columns:
             raise InputError(f"{parameter('columns')} must name at least one column, got none.")
         for name in columns:

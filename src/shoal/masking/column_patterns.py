@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed, parameter
 from shoal.masking.request import MaskRequest
@@ -14,7 +15,12 @@ from shoal.roles.roles_file import check_columns, read_roles
 from shoal.tables.columns import Name
 from shoal.tables.head import column_names
 
-__all__ = ["expand_patterns", "matching"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["expand_patterns", "match_names", "matching"]
+
+Request = TypeVar("Request", bound="DataclassInstance")
 
 NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
 SIGNS = ",*?["
@@ -28,10 +34,15 @@ def expand_patterns(request: MaskRequest, data: Any) -> MaskRequest:
     if request.roles is not None:
         check_columns(read_roles(request.roles), column_names(data, **request.csv))
         return request
-    entries: dict[str, Any] = {role: names for role in NAMING if (names := getattr(request, role)) is not None}
+    return match_names(request, NAMING, data, **request.csv)
+
+
+def match_names(request: Request, roles: Sequence[str], data: Any, **csv: Any) -> Request:
+    """Return a request whose parameters of these names list the columns of the table that they match."""
+    entries = {role: as_names(names) for role in roles if (names := getattr(request, role)) is not None}
     if not any(map(_is_pattern, (name for names in entries.values() for name in names))):
         return request
-    names = column_names(data, **request.csv)
+    names = column_names(data, **csv)
     expanded: dict[str, Any] = {role: matching(role, named, names) for role, named in entries.items()}
     return replace(request, **expanded)
 
