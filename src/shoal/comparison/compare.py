@@ -28,6 +28,7 @@ from shoal.masking.pipeline import prepare
 from shoal.masking.plan import Plan, choose_rule
 from shoal.masking.proposed_roles import decide_roles, needs_roles
 from shoal.masking.request import LAYOUT, MaskRequest
+from shoal.masking.request_rules import check_confidential
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
@@ -138,7 +139,9 @@ def _promises(request: MaskRequest, **models_by_promise: Any) -> list[Promise]:
     for name, models in models_by_promise.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
             promise = {name: read_promise(name, model)}
-            replace(request, **promise).models()  # refused here, before anything runs
+            promised = replace(request, **promise)  # refused here, before anything runs
+            check_confidential(promised)
+            promised.models()
             promises += [] if promise in promises else [promise]
     return promises
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shoal.algorithms.registry import AUTO
 from shoal.core.errors import InputError
 from shoal.core.memory_limits import read_memory
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from shoal.masking.request import MaskRequest
     from shoal.tables.columns import Name
 
-__all__ = ["check_data", "check_method", "check_together"]
+__all__ = ["check_confidential", "check_data", "check_method", "check_together"]
 
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
@@ -191,6 +193,15 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
             )
 
 
+def check_confidential(request: MaskRequest) -> None:
+    """Refuse promises of confidential columns if there are none."""
+    if request.promises and request.confidential is None:
+        raise InputError(
+            f"{parameter(next(iter(request.promises)))} requires confidential columns. Name them in "
+            f"{parameter('confidential')}."
+        )
+
+
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
     """Refuse what the table does not allow; `dask` and `spark` mark their DataFrames."""
     from shoal.tables.files import is_excel, may_be_csv
@@ -199,6 +210,8 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
         _check_clustered(request, "dask", "a Dask DataFrame")
     if spark:
         _check_clustered(request, "spark", "a Spark DataFrame")
+    if isinstance(data, np.ndarray):  # its columns are all masked: no roles are proposed
+        check_confidential(request)
     if request.labels is not None:
         for what, path in (("input", data), ("output", request.output)):
             if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(request.labels).resolve():
