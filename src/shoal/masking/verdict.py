@@ -128,7 +128,10 @@ def _singled_out(release: Release) -> Iterator[tuple[str, str, float]]:
 
 def _homogeneous(release: Release) -> Iterator[tuple[str, str, float]]:
     if columns := _columns_with(release.homogeneous):
-        sentence = f"all records of a group share one sensitive value, which is thereby disclosed: {columns}"
+        sentence = (
+            f"all records of a group share one sensitive value, which is thereby disclosed: {columns}; use "
+            f"{setting('diversity', 2)}"
+        )
         yield "sensitive", sentence, _groups(release.homogeneous)
 
 
