@@ -1,5 +1,6 @@
 """mask(): every kind of table, strata, missing values, weights, integers, aggregates, and every refusal."""
 
+import re
 import warnings
 
 import numpy as np
@@ -767,3 +768,18 @@ def test_columns_of_pandas_may_have_names_that_are_numbers(tmp_path):
 def test_a_column_of_complex_numbers_stays_as_it_is():
     table = pd.DataFrame({"x": np.arange(6.0), "z": np.arange(6) * 1j})
     assert shoal.mask(table, 3, columns=["x"], keep="z").data["z"].equals(table["z"])
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, lambda frame: frame])
+def test_a_last_line_of_totals_is_refused(convert):
+    """A line of totals was masked as a record: its group showed four firms with a fifth of all sales."""
+    table = firms(200).select("region", "employees", "sales", "research")
+    sums = table.select(pl.lit("Total").alias("region"), pl.exclude("region").sum())
+    message = "Record 201 holds the sum of all records above in {}: a line of totals is no record. Remove it."
+    for columns, named in ((["employees", "sales"], "employees, sales"), (["sales", "research"], "sales, research")):
+        with pytest.raises(InputError, match=re.escape(message.format(named))):
+            shoal.mask(convert(pl.concat([table, sums])), 5, columns=columns, by="region")
+    for last in (table.head(1), sums.with_columns(sales=pl.col("sales") + 1)):  # a record, whatever one of its sums
+        assert shoal.mask(convert(pl.concat([table, last])), 5, columns=["employees", "sales"]).records == 201
+    few = pl.DataFrame({"sales": [0.0] * 40 + [3.0, 5.0, 8.0]})
+    assert shoal.mask(convert(few), 3, columns="sales").records == 43

@@ -129,6 +129,18 @@ def test_other_columns_are_a_matter_of_named_ones(people, rest):
         shoal.mask(people, 3, rest=rest)
 
 
+def test_promises_hold_for_proposed_sensitive_columns(people):
+    release = shoal.mask(people, 3, diversity=2)
+    assert release.parameters["confidential"] == ["religion"]
+    groups = release.data.group_by([name for name in release.data.columns if name in (*release.columns, "region")])
+    assert groups.agg(pl.col("religion").n_unique())["religion"].min() >= 2
+    for table, named in ((people.drop("religion"), {}), (people, {"columns": ["age"]}), (np.eye(9), {})):
+        with pytest.raises(
+            InputError, match=r"'diversity' requires confidential columns\. Name them in 'confidential'"
+        ):
+            shoal.mask(table, 3, diversity=2, **named)
+
+
 def test_an_array_has_no_names_to_judge_by():
     X = np.random.default_rng(0).normal(size=(60, 3)).round(2)
     release = shoal.mask(X, 3, seed=0)
@@ -371,7 +383,7 @@ def patients(**columns):
     return pl.DataFrame({"age": rng.integers(20, 80, 200), "height": rng.integers(150, 200, 200), **columns})
 
 
-def test_promises_hold_for_proposed_sensitive_columns(tmp_path):
+def test_the_verdict_names_a_remedy_that_works(tmp_path):
     table = patients(diagnosis=["flu"] * 150 + ["gout"] * 50)
     free = shoal.mask(table, 5, method="mdav")
     (reason,) = [reason for reason in free.verdict.reasons if (reason.level, reason.name) == ("stop", "sensitive")]

@@ -270,3 +270,18 @@ def test_the_command_begins_with_the_verdict(tmp_path):
 def test_a_column_reveals_another_if_it_says_the_same(unchanged, masked_values, reveals):
     originals = pl.DataFrame({"0": ["-"] * 8, "1": unchanged, "2": [0.5] * 8, "3": masked_values})
     assert revealing_columns(originals, ["z", "code"], ["y", "x"]) == ({"code": "x"} if reveals else {})
+
+
+def test_the_remedy_for_shared_sensitive_values_resolves_the_reason(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {"age": rng.integers(20, 80, 90), "religion": rng.choice(["a", "b", "c"], 90, p=[0.8, 0.1, 0.1])}
+    )
+    frame.write_csv(tmp_path / "in.csv")
+    words = ["mask", tmp_path / "in.csv", "-k", 3, "-o", tmp_path / "out.csv"]
+    first = command(*words).stdout
+    assert "share one sensitive value, which is thereby disclosed: religion in" in first
+    assert "; use --diversity 2\n" in first
+    second = command(*words, "--diversity", 2)
+    assert second.returncode == 0
+    assert "thereby disclosed" not in second.stdout

@@ -27,6 +27,7 @@ from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import decide_roles, prepare
 from shoal.masking.plan import Plan, choose_rule
 from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_promises
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
@@ -143,7 +144,9 @@ def _promises(request: MaskRequest, **models_by_promise: Any) -> list[Promise]:
     for name, models in models_by_promise.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
             promise = {name: read_promise(name, model)}
-            replace(request, **promise).models()  # refuse an invalid promise before anything runs
+            promised = replace(request, **promise)  # refuse an invalid promise before anything runs
+            check_promises(promised)
+            promised.models()
             promises += [] if promise in promises else [promise]
     return promises
 

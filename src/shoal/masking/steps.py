@@ -14,7 +14,7 @@ import polars as pl
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.measures import bounds, canonical_labels
-from shoal.core.messages import parameter, setting
+from shoal.core.messages import listed, parameter, setting
 from shoal.core.types import Bools, Floats, Ints, Spelling
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
@@ -28,6 +28,7 @@ from shoal.masking.sums import count_broken, whole_total
 from shoal.promises.distinct_units import least_units, record_counters
 from shoal.tables.columns import Codes, Name, NewColumn, check_released
 from shoal.tables.formulas import escape_formulas
+from shoal.tables.identifiers import SMALL
 from shoal.tables.number_text import present_cells
 from shoal.tables.table import Table, number_rows
 
@@ -85,6 +86,7 @@ def read_part(
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
     _check_finite(read, limits, first)
+    _check_total_line(read, columns, first)
     total, incomplete, holes = _missing_cells(read)
     spellings = tuple(
         coded[column.name].spellings(holes[:, j]) if total[j] else frozenset[Spelling]()
@@ -172,6 +174,25 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
                 f"Column {column.name!r} must lie within ±{FARTHEST:g}, but record {first + record + 1} holds "
                 f"{column.values[record]}. Correct it, or count it in a larger unit."
             )
+
+
+def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> None:
+    """Refuse a last record whose numbers are all the sums of those above: a line of totals is no record."""
+    names = list[str]()
+    for column, numeric in zip(read, (kind.numeric for kind in columns.kinds), strict=True):
+        above, last = column.values[:-1], column.values[-1:]
+        if not numeric or np.isnan(last).all():
+            continue
+        if last[0] == 0 or not np.isclose(np.nansum(above), last[0], rtol=1e-9, atol=0):
+            return
+        if np.count_nonzero(np.nan_to_num(above)) < SMALL:  # such a value may be a sum by chance
+            return
+        names.append(str(column.name))
+    if names:
+        raise InputError(
+            f"Record {first + len(read[0].values)} holds the sum of all records above in {listed(names)}: a line of "
+            "totals is no record. Remove it."
+        )
 
 
 def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:

@@ -11,7 +11,7 @@ from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.tables.addresses import as_place, is_address
 from shoal.tables.columns import Name
-from shoal.tables.files import CSV, TableFile, is_dask, is_spark, open_data
+from shoal.tables.files import CSV, DatabaseTable, StandardInput, is_dask, is_spark, open_data
 from shoal.tables.formats.arrow_files import PARQUET, open_parquet, validated
 from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frames import open_table
@@ -26,7 +26,7 @@ def column_names(data: Any, reading: ReadingOptions = AS_DETECTED) -> list[Name]
     """Return the names of the columns of a table, without reading more of a large file than its head."""
     if is_dask(data) or is_spark(data):
         return list(data.columns)
-    is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, TableFile)
+    is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, (StandardInput, DatabaseTable))
     is_whole = is_path and Path(data).is_file() and Path(data).suffix.lower() not in (*CSV, *PARQUET)
     return open_data(data, reading=reading).names if is_whole or not is_path else _head_of_files(data, 1, reading).names
 
