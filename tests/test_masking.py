@@ -775,7 +775,7 @@ def test_a_last_line_of_totals_is_refused(convert):
     """A line of totals was masked as a record: its group showed four firms with a fifth of all sales."""
     table = firms(200).select("region", "employees", "sales", "research")
     sums = table.select(pl.lit("Total").alias("region"), pl.exclude("region").sum())
-    message = "Record 201 holds the sum of all records above in {}: a line of totals is no record. Remove it."
+    message = "Record 201 contains the totals of all records above in {}. Remove this line."
     for columns, named in ((["employees", "sales"], "employees, sales"), (["sales", "research"], "sales, research")):
         with pytest.raises(InputError, match=re.escape(message.format(named))):
             shoal.mask(convert(pl.concat([table, sums])), 5, columns=columns, by="region")

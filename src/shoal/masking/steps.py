@@ -177,7 +177,7 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
 
 
 def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> None:
-    """Refuse a last record whose numbers are all the sums of those above: a line of totals is no record."""
+    """Refuse a last record whose numbers are all the sums of the records above."""
     names = list[str]()
     for column, numeric in zip(read, (kind.numeric for kind in columns.kinds), strict=True):
         above, last = column.values[:-1], column.values[-1:]
@@ -190,8 +190,8 @@ def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> N
         names.append(str(column.name))
     if names:
         raise InputError(
-            f"Record {first + len(read[0].values)} holds the sum of all records above in {listed(names)}: a line of "
-            "totals is no record. Remove it."
+            f"Record {first + len(read[0].values)} contains the totals of all records above in {listed(names)}. Remove "
+            "this line."
         )
 
 
