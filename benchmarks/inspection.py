@@ -1,21 +1,36 @@
-"""Measure the proposal of roles: time and memory of `shoal.inspect` for a table of 20 columns, as a frame and as files.
+"""Measure the proposal of roles: time and memory of `shoal.inspect`, and what proposed roles add to a masking.
 
-Run: python benchmarks/inspection.py [RECORDS]. Each table is inspected in a process of its own. Its peak includes the
-libraries and the table; the goal is 5 s and 1 GB for a million records.
+Run: python benchmarks/inspection.py [RECORDS]. A table of 20 columns is inspected as a frame and as files, each in a
+process of its own. The peak includes the libraries and the table; the goal is 5 s and 1 GB for a million records.
+
+Then tables are masked with proposed roles and with the same roles from a file, alternately: the demo with the default
+method, larger tables with a fast one, next to which a proposal costs more. The goal is a ratio of at most 1.2 of the
+CPU times.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import numpy as np
 import polars as pl
 from results import table
 
+import shoal
+from shoal.demo import firms
+
+ADULT = Path(os.environ.get("SHOAL_DATA", "../shared/data")) / "adult.csv"
+FAST = "mst"
+PAIRS = 3  # of maskings, to take the median of
+RATIO_HEAD = "table | method | records {:,} | roles given, CPU s {:.2f} | roles proposed, CPU s {:.2f} | ratio {:.2f}"
 HEAD = "table | inspect, s {:.1f} | CPU time, s {:.1f} | peak memory, GB {:.2f}"
 PROGRAM = """
 import json, resource, sys, time
@@ -65,6 +80,20 @@ def people(n: int) -> pl.DataFrame:
     )
 
 
+def compare_roles(data: Any, method: str, roles: Path) -> tuple[int, float, float, float]:
+    """Mask a table with roles from a file and with proposed ones, alternately; return records, CPU times and ratio."""
+    shoal.inspect(data, 5).save(roles)
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for pair in range(PAIRS + 1):
+        for proposed in (False, True):
+            start = time.process_time()
+            release = shoal.mask(data, 5, method=method, roles=None if proposed else roles)
+            if pair:  # the first loads kernels
+                times[proposed].append(time.process_time() - start)
+    ratio = median(new / old for new, old in zip(times[True], times[False], strict=True))
+    return release.records, median(times[False]), median(times[True]), ratio
+
+
 if __name__ == "__main__":
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as place, table("inspection", f"inspect, {records:,} × 20", HEAD) as add:
@@ -76,3 +105,13 @@ if __name__ == "__main__":
             words = [sys.executable, "-c", PROGRAM, str(path), name]
             done = subprocess.run(words, capture_output=True, text=True, check=True)
             add(name, *json.loads(done.stdout.splitlines()[-1]))
+    title = "masking with proposed roles next to given ones, k = 5"
+    with tempfile.TemporaryDirectory() as place, table("proposed roles", title, RATIO_HEAD) as add:
+        tables = {
+            "demo": (firms(), "auto"),
+            "adult, CSV file": (ADULT, FAST),
+            "generated, frame": (people(records), FAST),
+        }
+        for name, (data, method) in tables.items():
+            if not isinstance(data, Path) or data.exists():
+                add(name, method, *compare_roles(data, method, Path(place) / "roles.toml"))

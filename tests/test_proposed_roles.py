@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from conftest import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -361,3 +362,34 @@ def test_what_is_proposed_releases_no_column_unchanged_but_sensitive_ones_and_we
     assert {*known, *unchanged, *release.dropped} | {proposed["unit"]} - {None} >= set(table.columns)
     if len(written):
         assert written.group_by(known).len()["len"].min() >= k
+
+
+# Promises of proposed sensitive columns
+
+
+def patients(**columns):
+    rng = np.random.default_rng(3)
+    return pl.DataFrame({"age": rng.integers(20, 80, 200), "height": rng.integers(150, 200, 200), **columns})
+
+
+def test_promises_hold_for_proposed_sensitive_columns(tmp_path):
+    table = patients(diagnosis=["flu"] * 150 + ["gout"] * 50)
+    free = shoal.mask(table, 5, method="mdav")
+    (reason,) = [reason for reason in free.verdict.reasons if (reason.level, reason.name) == ("stop", "sensitive")]
+    assert "use diversity=2" in reason.sentence
+    kept = shoal.mask(table, 5, method="mdav", diversity=2)
+    assert kept.homogeneous["diagnosis"].groups == 0
+    assert kept.data.group_by("age", "height").agg(pl.col("diagnosis").n_unique())["diagnosis"].min() == 2
+    table.write_csv(tmp_path / "in.csv")
+    done = command("mask", "in.csv", "-k", 5, "-m", "mdav", "-o", "out.csv", cwd=tmp_path)
+    assert "; use --diversity 2 for two values in every group, or leave columns out with --drop" in done.stdout
+    done = command("mask", "in.csv", "-k", 5, "-m", "mdav", "-o", "out.csv", "--diversity", 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "thereby disclosed" not in done.stdout
+
+
+def test_a_promise_is_refused_where_no_sensitive_column_is_proposed():
+    with pytest.raises(shoal.InputError, match="'diversity' requires confidential columns"):
+        shoal.mask(patients(), 5, diversity=2)
+    with pytest.raises(shoal.InputError, match="'diversity' requires confidential columns"):
+        shoal.mask(patients().to_numpy(), 5, diversity=2)

@@ -65,7 +65,8 @@ def is_singled_out(release):
 def is_homogeneous(release):
     groups = release.data.group_by("x", "y").agg(pl.col("ill").n_unique())
     alike = int((groups["ill"] == 1).sum())
-    return f"disclosed: ill in {alike} of {len(groups)} groups", alike
+    remedy = "use diversity=2 for two values in every group, or leave columns out with 'identifiers'"
+    return f"disclosed: ill in {alike} of {len(groups)} groups; {remedy}", alike
 
 
 def is_lost(release):

@@ -28,6 +28,7 @@ from shoal.masking.pipeline import prepare
 from shoal.masking.plan import Plan, choose_rule
 from shoal.masking.proposed_roles import decide_roles, needs_roles
 from shoal.masking.request import LAYOUT, MaskRequest
+from shoal.masking.request_rules import check_promises
 from shoal.masking.roles import settle
 from shoal.masking.steps import number_of_cells
 from shoal.promises.promise_registry import describe_promises, read_promise, write_promise
@@ -69,6 +70,8 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
     """Compare as a request says."""
     sizes, masking, time_limit = request.sizes, expand_patterns(request.masking(), data), request.time_limit
     promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
+    for promise in promises:
+        check_promises(replace(masking, **promise))  # roles are not proposed here
     read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
     table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:

@@ -12,6 +12,7 @@ from shoal.core.checks import check_k
 from shoal.core.errors import InputError
 from shoal.core.messages import clauses, parameter, setting
 from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_promises
 from shoal.masking.sums import read_rule
 from shoal.roles.column_proposal import ProposedColumn
 from shoal.roles.column_roles import PARAMETERS, ColumnRole, as_parameters, proposed_roles
@@ -44,7 +45,10 @@ def needs_roles(data: Any, request: MaskRequest) -> bool:
             f"{setting('rest', request.rest)} requires {parameter('columns')}: without it, every column has a proposed "
             f"role. Name the columns to mask, or name those to release unchanged in {parameter('keep')}."
         )
-    return request.columns is None and not isinstance(data, np.ndarray)
+    proposed = request.columns is None and not isinstance(data, np.ndarray)
+    if not proposed:
+        check_promises(request)
+    return proposed
 
 
 def decide_roles(table: Table, request: MaskRequest) -> Decision:

@@ -32,7 +32,7 @@ from shoal.core.parameters import (
 )
 from shoal.core.parameters import CSV as CSV_FILES
 from shoal.core.parameters import PROMISES as PROTECTION
-from shoal.masking.request_rules import check_method, check_together
+from shoal.masking.request_rules import check_method, check_promises, check_together
 from shoal.promises.promise_registry import PROMISES, plain_promise, read_promise
 
 if TYPE_CHECKING:
@@ -534,11 +534,8 @@ class MaskRequest(metaclass=_RequestType):
                 check_choice(item.name, value, choices)
         read_share("max_left_out", self.max_left_out)
         check_together(self)
-        if self.promises and self.confidential is None:
-            raise InputError(
-                f"{parameter(next(iter(self.promises)))} requires confidential columns. Name them in "
-                f"{parameter('confidential')}."
-            )
+        if self.columns is not None:  # else sensitive columns may yet be proposed
+            check_promises(self)
         for name in self.promises.keys() - PROMISES.keys():
             raise InputError(f"Promise {name!r} is not registered.{closest(name, PROMISES)}")
         promises = {name: read_promise(name, self.promises[name]) for name in PROMISES if name in self.promises}

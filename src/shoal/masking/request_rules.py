@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.masking.request import MaskRequest
     from shoal.tables.columns import Name
 
-__all__ = ["check_data", "check_method", "check_together"]
+__all__ = ["check_data", "check_method", "check_promises", "check_together"]
 
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
@@ -37,6 +37,15 @@ def check_together(request: MaskRequest) -> None:
     _check_blocks(request)
     _check_seeds(request)
     _check_comparison(request)
+
+
+def check_promises(request: MaskRequest) -> None:
+    """Refuse promises of sensitive columns where there are none."""
+    if request.promises and request.confidential is None:
+        raise InputError(
+            f"{parameter(next(iter(request.promises)))} requires confidential columns. Name them in "
+            f"{parameter('confidential')}."
+        )
 
 
 def _check_engine(request: MaskRequest) -> None:

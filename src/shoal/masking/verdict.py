@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from shoal.core.display import html_table
-from shoal.core.messages import Message, agreeing, count, setting, summary_lines
+from shoal.core.messages import Message, agreeing, count, parameter, setting, summary_lines
 from shoal.promises.dominance import PERCENT
 
 if TYPE_CHECKING:
@@ -128,7 +128,11 @@ def _singled_out(release: Release) -> Iterator[tuple[str, str, float]]:
 
 def _homogeneous(release: Release) -> Iterator[tuple[str, str, float]]:
     if columns := _columns_with(release.homogeneous):
-        sentence = f"all records of a group share one sensitive value, which is thereby disclosed: {columns}"
+        sentence = (
+            f"all records of a group share one sensitive value, which is thereby disclosed: {columns}; use "
+            f"{setting('diversity', 2)} for two values in every group, or leave columns out with "
+            f"{parameter('identifiers')}"
+        )
         yield "sensitive", sentence, _groups(release.homogeneous)
 
 
