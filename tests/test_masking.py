@@ -483,7 +483,7 @@ def test_a_release_prints_itself(table):
         ({"weights": [1.0]}, "one number per record (300)"),
         ({"weights": [0.0] * 300}, "must be positive, but record 1 holds 0.0"),
         ({"weights": "weight", "aggregate": "median"}, "'weights' requires aggregate='mean'"),
-        ({"missing": "ignore"}, "'missing' must be one of 'error', 'group', 'drop', got 'ignore'"),
+        ({"missing": "ignore"}, "'missing' must be one of 'group', 'drop', 'error', got 'ignore'"),
         ({"integers": "keep"}, "'integers' must be one of"),
         ({"aggregate": "mode"}, "'aggregate' must be one of"),
         ({"method": "univariate"}, "masks one column, got 3"),

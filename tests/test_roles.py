@@ -367,3 +367,18 @@ def check_nobody_is_singled_out(found, released):
     known = [name for name in released.columns if name not in hidden]
     assert set(known) == {*request["columns"], *(request["by"] or [])}
     assert released.group_by(known).len()["len"].min() >= request["k"]
+
+
+def test_a_masked_identifier_is_refused_because_modes_are_cells_of_members():
+    names = [f"{first} {last}" for first in ("Ann", "Bob", "Cy", "Dee", "Eve", "Flo") for last in "ABCDEFGHIJ"]
+    sales = np.random.default_rng(0).normal(size=60)
+    table = pl.DataFrame({"company": names, "sales": sales, "name": names[::-1], "colour": ["red", "blue"] * 30})
+    for column in ("company", "name"):
+        with pytest.raises(
+            shoal.InputError, match=rf"'{column}' looks like an .*identifiers=\['{column}'\].*hierarchy"
+        ):
+            shoal.mask(table, 3, columns=["sales", column])
+        levels = shoal.Hierarchy({name: [name[:1], "*"] for name in names})
+        release = shoal.mask(table, 3, columns=["sales", column], kinds={column: levels})
+        assert not set(names) & set(release.data[column])
+    assert shoal.mask(table, 3, columns=["sales", "colour"]).verified

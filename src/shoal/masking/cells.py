@@ -74,6 +74,7 @@ class PartStatistics(NamedTuple):
     totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
     observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
     confidential: tuple[Values, ...]
+    identifying: dict[Name, str]  # masked columns whose cells are released and look like identifiers, and why
     types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
 
 

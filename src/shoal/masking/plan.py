@@ -36,7 +36,7 @@ from shoal.masking.cells import (
 )
 from shoal.masking.confidential import Promise, number_values
 from shoal.masking.request import MaskRequest
-from shoal.masking.roles import Columns, settle
+from shoal.masking.roles import Columns, check_modes, settle
 from shoal.masking.steps import scan_part, scan_storages
 from shoal.masking.sums import LARGEST, rounding_of
 from shoal.tables.columns import Code, Name, as_number, coded_text
@@ -144,6 +144,9 @@ def make_plan(
     """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
     dialect = records.dialect
     check_records(request, columns, parts)
+    filled = [part for part in parts if part.rows]
+    reasons = filled[0].identifying if filled else {}
+    check_modes({name: why for name, why in reasons.items() if all(name in part.identifying for part in filled)})
     incomplete, rows = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
     cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)

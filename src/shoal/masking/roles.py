@@ -22,7 +22,7 @@ from shoal.masking.sums import Rule, in_order, read_rule
 from shoal.tables.columns import Codes, Name
 from shoal.tables.table import check_name, choose_columns, stored_indexes
 
-__all__ = ["Columns", "check_identifiers", "choose_masked", "identifiers_of", "settle"]
+__all__ = ["Columns", "check_identifiers", "check_modes", "choose_masked", "identifiers_of", "settle"]
 
 NUMBER = Number()
 
@@ -79,6 +79,11 @@ class Columns:
     def nominal(self) -> list[Name]:
         """The masked columns whose values have no order."""
         return [name for name, kind in self.kind_of.items() if not kind.ordered]
+
+    @property
+    def modes(self) -> list[Name]:
+        """The masked columns whose groups release the cell of a member: their mode."""
+        return [name for name, kind in self.kind_of.items() if kind.released_cells and not kind.ordered]
 
     @property
     def with_own_cells(self) -> tuple[Name, ...]:
@@ -206,6 +211,16 @@ def check_identifiers(request: MaskRequest, columns: Columns, reasons: Mapping[N
                 f"Column {name!r} looks like an identifier: {reason}. Use {setting('identifiers', [name])} to leave it "
                 f"out, or {setting('keep', [name])} to release it on purpose. Nothing was released."
             )
+
+
+def check_modes(reasons: Mapping[Name, str]) -> None:
+    """Refuse to mask a column that looks like an identifier: the mode of a group is the cell of one of its members."""
+    for name, reason in reasons.items():
+        raise InputError(
+            f"Column {name!r} looks like an identifier: {reason}. Masking it would release some of its values. Use "
+            f"{setting('identifiers', [name])} to leave it out, or a hierarchy in {parameter('kinds')} for wider "
+            "classes."
+        )
 
 
 def settle(request: MaskRequest, columns: Columns) -> MaskRequest:

@@ -28,7 +28,7 @@ from shoal.masking.sums import count_broken, whole_total
 from shoal.promises.distinct_units import least_units, record_counters
 from shoal.tables.columns import Codes, Name, NewColumn, check_released
 from shoal.tables.formulas import escape_formulas
-from shoal.tables.identifiers import SMALL
+from shoal.tables.identifiers import SMALL, identifying_columns
 from shoal.tables.number_text import present_cells
 from shoal.tables.table import Table, number_rows
 
@@ -135,6 +135,7 @@ def read_part(
             for j, (kind, listed) in enumerate(zip(columns.kinds, values, strict=True))
         ),
         confidential=confidential,
+        identifying=_identifying(coded, columns.modes),
         types=table.text_types(columns.typed),
     )
 
@@ -193,6 +194,11 @@ def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> N
             f"Record {first + len(read[0].values)} contains the totals of all records above in {listed(names)}. Remove "
             "this line."
         )
+
+
+def _identifying(table: Table, names: list[Name]) -> dict[Name, str]:
+    """Return the columns that look like identifiers, and why."""
+    return identifying_columns(dict(zip(names, table.keys(names).get_columns(), strict=True)))[0] if names else {}
 
 
 def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
