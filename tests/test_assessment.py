@@ -444,7 +444,7 @@ def test_other_order_is_refused(masked):
         ({"columns": []}, "at least one column"),
         ({"columns": "sale"}, "'sale'"),
         ({"by": "nowhere"}, "'nowhere'"),
-        ({"confidential": "sales"}, "'confidential' contains column 'sales', which was masked"),
+        ({"confidential": "sales"}, "'confidential' names column 'sales', which was masked"),
         ({"model": "profit"}, "must read 'y ~ a \\+ b'"),
         ({"model": "profit ~ salse"}, "salse"),
         ({"columns": ["sales"]}, "list it in 'columns'"),
@@ -526,7 +526,7 @@ def test_a_released_ancestor_has_its_place():
     assert found.risk.intervals is None
     assert found.utility.categories[0].variation == 0.5
     assert "interval disclosure" not in str(found)
-    with pytest.raises(InputError, match=r"Column 'town' contains 'South' in the masked table.*hierarchy"):
+    with pytest.raises(InputError, match=r"Column 'town' holds 'South' in the masked table.*hierarchy"):
         shoal.assess(table, masked, columns="town")
 
 

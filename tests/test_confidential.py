@@ -122,7 +122,7 @@ def test_published_methods_keep_closeness_and_all_else_that_is_asked(method):
     assert release.parameters["method"] == method
     with pytest.raises(InputError, match="groups by a confidential column: it requires 'confidential' and 'closeness'"):
         shoal.mask(table, 3, **asked)
-    with pytest.raises(InputError, match=r"which only shoal\.mask knows"):
+    with pytest.raises(InputError, match=r"which only shoal\.mask provides"):
         shoal.partition(table.select("age", "pay").to_numpy(), 3, method=method)
     assert method in str(shoal.methods())
 
