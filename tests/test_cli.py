@@ -163,7 +163,7 @@ REFUSED = {
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
     "manifest ending": (["-k", 3, "-c", "sales", "--manifest", "run.txt"], "must end in .json"),
-    "same file twice": (["-k", 3, "-c", "sales", "--labels", "kept.csv"], "is named twice"),
+    "same file twice": (["-k", 3, "-c", "sales", "--labels", "kept.csv"], "appears more than once among input"),
 }
 
 

@@ -209,7 +209,7 @@ def test_an_older_table_stays_until_the_new_one_is_whole(table, tmp_path, here, 
     ("data", "more", "message"),
     [
         ("memory://in.csv", {"output": "memory://out.parquet"}, "must be Parquet at an address"),
-        ("memory://nothing", {"output": "memory://out.parquet"}, "holds no file that ends in .parquet"),
+        ("memory://nothing", {"output": "memory://out.parquet"}, "has no files that end in .parquet"),
         ("memory://in", {"output": "memory://out.csv"}, "must end in .parquet or .pq on a cluster"),
         ("memory://in", {"output": "x.parquet", "labels": "labels.csv"}, "must end in .parquet or .pq on a cluster"),
         ("nosuch://in", {"output": "memory://out.parquet"}, "Protocol not known"),
@@ -291,7 +291,7 @@ def test_a_file_that_changes_meanwhile_is_found_out(table, tmp_path, here, monke
 
 def test_numbers_that_are_text_are_refused_in_a_frame(table, here):
     frame = table.select("b").to_pandas().assign(pay=[*map(str, range(699)), "Total"])
-    with pytest.raises(InputError, match="'pay' holds numbers, but record 700 holds 'Total'"):
+    with pytest.raises(InputError, match="'pay' contains numbers, but record 700 holds 'Total'"):
         shoal.mask(dd.from_pandas(frame, npartitions=3), 3)
 
 
@@ -338,7 +338,7 @@ def test_labels_of_a_frame(table, expected, tmp_path, here):
 def test_all_files_have_one_schema():
     null, text = pa.schema([("x", pa.null())]), pa.schema([("x", pa.string())])
     assert one_schema([null, text, null], "Output") == text
-    with pytest.raises(InputError, match="other types in one partition"):
+    with pytest.raises(InputError, match="different column types in different partitions"):
         one_schema([text, pa.schema([("x", pa.int64())])], "Output out.parquet")
 
 

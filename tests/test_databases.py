@@ -185,7 +185,7 @@ def test_what_a_database_cannot_do_is_refused_by_name(people, tmp_path):
         shoal.assess(tmp_path / "in.csv", tmp_path / "in.csv", query="people")
     with pytest.raises(InputError, match="must be text, not a Path"):
         shoal.mask(Path(people), 5, query="people")
-    with pytest.raises(InputError, match="is a database, which is only read"):
+    with pytest.raises(InputError, match="is a database, but shoal writes only files"):
         shoal.mask(FRAME, 5, output=people)
     with pytest.raises(FileError, match=r"file absent\.db does not exist"):
         shoal.mask("sqlite:///absent.db", 5, query="people")
@@ -219,7 +219,7 @@ def test_a_missing_library_is_named_with_its_extra(address, library, extra, monk
 
 
 def test_a_missing_driver_is_named():
-    with pytest.raises(FileError, match=r"needs an ADBC driver called 'mssql'.*dbc install mssql") as refused:
+    with pytest.raises(FileError, match=r"requires the ADBC driver 'mssql'.*dbc install mssql") as refused:
         shoal.mask(f"sqlserver://ann:{ENCODED}@127.0.0.1/register", 5, query="people")
     assert "ann:***@" in str(refused.value)
 

@@ -592,7 +592,7 @@ def test_types_that_are_no_dates_are_refused_by_name():
     with pytest.raises(InputError, match=r"'a'.*period\[M\].*to_timestamp"):
         shoal.mask(periods, 2, columns=["a"])
     odd = pd.DataFrame({"a": pd.date_range("2024-01-01", periods=4, tz="+05:30")})
-    with pytest.raises(InputError, match=r"time zone with a name.*UTC\+05:30"):
+    with pytest.raises(InputError, match=r"must have a named time zone.*UTC\+05:30"):
         shoal.mask(odd, 2, columns=["a"])
     spans = pa.table({"a": pa.array([pa.MonthDayNano([1, 2, 3])] * 4)})
     with pytest.raises(InputError, match="month_day_nano_interval"):

@@ -178,7 +178,7 @@ def test_a_wrong_sheet_is_refused_with_the_names_of_all(workbook):
 def test_a_note_tells_of_other_sheets(tmp_path, workbook):
     assert any("has 2 sheets" in note and "'sheet'" in note for note in shoal.mask(workbook, 5, **ASKED).notes)
     done = command("mask", workbook, "-k", 5, "-c", "age", "-c", "pay", "-o", tmp_path / "out.csv")
-    assert "the file has 2 sheets, and only the first was read; --sheet names another" in done.stdout
+    assert "the file has 2 sheets, and only the first was read; --sheet selects another" in done.stdout
 
 
 def test_every_command_takes_a_sheet(tmp_path, workbook):

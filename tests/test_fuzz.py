@@ -138,7 +138,7 @@ def test_what_a_format_cannot_hold_is_refused_by_column(tmp_path):
     for end, left, said in (
         (".csv", ["x", "bad"], "cannot hold column 'bad'"),
         (".xlsx", ["x", "inf"], "column 'inf' has some"),
-        (".sav", ["x", "a b"], "cannot hold this table.*'a b'"),
+        (".sav", ["x", "a b"], "cannot store this table.*'a b'"),
     ):
         with pytest.raises(FileError, match=said):
             shoal.mask(table.select(left), 3, columns=["x"], rest="keep", output=tmp_path / f"out{end}")
@@ -208,7 +208,7 @@ def test_a_seed_is_a_number_from_0_on(seed):
 def test_what_excel_cannot_hold_is_refused_by_column(tmp_path):
     times = pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 1, 6), "1d", time_zone="UTC", eager=True)
     for bad in (pl.Series("raw", [b"a"] * 6), times.alias("when"), pl.Series("", [1] * 6)):
-        with pytest.raises(FileError, match=f"Excel cannot hold .*{bad.name or 'without a name'}"):
+        with pytest.raises(FileError, match=f"Excel cannot store .*{bad.name or 'without a name'}"):
             shoal.mask(pl.DataFrame({"x": np.arange(6.0)}).with_columns(bad), 3, columns=["x"], rest="keep",
                        output=tmp_path / "out.xlsx")  # fmt: skip
 
@@ -234,7 +234,7 @@ def test_categories_of_an_array_beyond_integers_are_refused():
 @pytest.mark.parametrize("ending", ["dta", "sav", "xlsx"])
 def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
     table = pl.DataFrame({"x": np.arange(6.0), "id": [2**60 + i for i in range(6)]})
-    with pytest.raises(FileError, match=r"holds whole numbers up to 2\^53, but column 'id' has larger ones"):
+    with pytest.raises(FileError, match=r"cannot store whole numbers above 2\^53, as in column 'id'"):
         shoal.mask(table, 3, columns=["x"], keep=["id"], output=tmp_path / f"out.{ending}")
     smaller = table.with_columns(id=2**53 - pl.Series(range(6)))
     shoal.mask(smaller, 3, columns=["x"], keep=["id"], output=tmp_path / f"out.{ending}")

@@ -750,12 +750,12 @@ def test_columns_of_pandas_may_have_names_that_are_numbers(tmp_path):
     table = pd.DataFrame(np.random.default_rng(1).normal(size=(30, 3)), columns=[2, "2", ("a", 1)])
     assert list(shoal.mask(table, 3, identifiers=[2]).data.columns) == ["2", ("a", 1)]
     assert list(shoal.mask(table, 3, identifiers=["2"]).data.columns) == [2, ("a", 1)]
-    with pytest.raises(InputError, match=r"'output' writes columns whose names are text, but one is called 2\. Rename"):
+    with pytest.raises(InputError, match=r"'output' requires column names that are text, got 2\. Rename"):
         shoal.mask(table, 3, output=tmp_path / "out.csv")
     for names, words in (
         ([1, True], "must be unique, but '1', 'True' appear more than once"),
         ([1.0, 1], "must be unique"),
-        ([np.nan, "x"], "Column number 1 must have a name, but it is called nan"),
+        ([np.nan, "x"], "Column number 1 must have a name, got nan"),
         (["x", None], "Column number 2 must have a name"),
     ):
         strange = pd.DataFrame(np.ones((6, 2)), columns=pd.Index(names, dtype=object))

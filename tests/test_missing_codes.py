@@ -233,7 +233,7 @@ def test_only_released_categories_keep_their_labels(tmp_path):
 
 
 def test_fractions_are_no_codes_of_categories():
-    with pytest.raises(InputError, match=r"Column 'x' must hold whole numbers to be codes, but record 2 holds 1\.5"):
+    with pytest.raises(InputError, match=r"Column 'x' must contain whole numbers to be codes, but record 2 holds 1\.5"):
         shoal.mask(pl.DataFrame({"x": [1.0, 1.5, 2.0]}), 2, columns=["x"], kinds={"x": "nominal"})
 
 
@@ -250,7 +250,7 @@ def test_fractions_are_no_codes_of_categories():
         ({"income": float("nan")}, "got nan"),
         ({"income": [True]}, "got True"),
         ({"income": "?"}, r"names '\?' for column 'income', which holds numbers"),
-        ([-9], "must give the codes of each column"),
+        ([-9], "must map columns to codes"),
     ],
 )
 def test_refusals(codes, message):

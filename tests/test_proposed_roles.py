@@ -54,7 +54,7 @@ def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
         "identifiers": ["last_name", "constant"],
     }
     assert release.dropped == {
-        "last_name": "the name says that it is a name",
+        "last_name": "the column name suggests a name",
         "constant": "the same value in all records",
     }
     assert release.data.columns == ["age", "visits", "job", "region", "religion", "survey_weight"]
@@ -137,7 +137,7 @@ def test_an_array_has_no_names_to_judge_by():
 
 def test_a_table_without_any_key_is_refused_with_the_reasons():
     table = pl.DataFrame({"name": [f"Miller {i}" for i in range(40)], "row": range(40)})
-    with pytest.raises(InputError, match=r"No column can be masked: name .drop: the name says that it is a name., row"):
+    with pytest.raises(InputError, match=r"No column can be masked: name .drop: the column name suggests a name., row"):
         shoal.mask(table, 3)
 
 
@@ -184,7 +184,7 @@ def test_a_file_larger_than_the_sample_has_the_same_columns(people, tmp_path, mo
 # --- files that are not as they should be ----------------------------------------------------------------------------
 
 ODD_CELLS = [
-    ("n/a?", "record 150 holds 'n/a?'", "name the cell in 'missing_codes' if it means missing"),
+    ("n/a?", "record 150 holds 'n/a?'", "add it to 'missing_codes' if it means missing"),
     ("12x", "record 150 holds '12x'", "Correct the cell or remove its line"),
     ("Total", "record 150 holds 'Total'", "remove its line"),
     ("$ 5", r"record 150 holds '$ 5'", "Remove the currency"),
@@ -204,7 +204,7 @@ def test_an_odd_cell_in_a_column_of_numbers_is_refused_with_the_record(
     asked = {"engine": engine, "output": tmp_path / "out.csv", "method": "mdav"}
     with pytest.raises(InputError) as refused:
         shoal.mask(tmp_path / "in.csv", 3, **asked)
-    assert f"Column 'pay' holds numbers, but {record}" in str(refused.value)
+    assert f"Column 'pay' contains numbers, but {record}" in str(refused.value)
     assert remedy in str(refused.value)
     assert not (tmp_path / "out.csv").exists()
     for ways, columns in (
@@ -224,7 +224,7 @@ def test_thousands_signs_are_refused_until_they_are_named(people, tmp_path, engi
     people.with_columns(pay=pl.Series(pay)).write_csv(tmp_path / "in.csv", separator=";")
     asked = {"engine": engine, "output": tmp_path / "out.csv", "method": "mdav", "delimiter": ";"}
     with pytest.raises(
-        InputError, match=r"Column 'pay' holds numbers, but record 200 holds '1\.234\.567'.*thousands='\.'"
+        InputError, match=r"Column 'pay' contains numbers, but record 200 holds '1\.234\.567'.*thousands='\.'"
     ):
         shoal.mask(tmp_path / "in.csv", 3, **asked)
     table = people.select("age", "job").with_columns(pay=pl.Series(pay))

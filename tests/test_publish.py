@@ -422,7 +422,7 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"output": "out.docx"}, "must end in"),
         (
             {"data": np.ones((3, 1)), "bounds": {0: (0, 2)}, "output": "out.csv"},
-            "whose columns have names, got an array",
+            "requires named columns, got an array",
         ),
     ],
     ids=str,
@@ -434,7 +434,7 @@ def test_refusals(firms, change, rule):
 
 
 def test_more_refusals(tmp_path):
-    with pytest.raises(InputError, match="'columns' is not given and the table has no numeric column"):
+    with pytest.raises(InputError, match=r"The table has no numeric column to .*Name the columns in 'columns'"):
         shoal.publish(pl.DataFrame({"x": ["a"]}), 1.0, bounds="data")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataBoundsWarning)

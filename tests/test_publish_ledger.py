@@ -221,7 +221,7 @@ NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm":
         ({"data": NESTED.cast({"x": pl.Float32}), "bounds": {"x": (0, 1e50)}}, "must fit the type of column 'x'"),
         ({"keep": "nowhere"}, "'keep' names column 'nowhere'"),
         ({"keep": "parts", "output": "o.csv"}, "A CSV file cannot hold column 'parts', of type List"),
-        ({"keep": "name of the firm", "output": "o.xpt"}, "A file .xpt cannot hold this table: .* space"),
+        ({"keep": "name of the firm", "output": "o.xpt"}, "A .xpt file cannot store this table: .* space"),
         ({"output": "nowhere/o.csv"}, "folder nowhere does not exist"),
         ({"output": "folder.csv"}, "it is a folder"),
         ({"output": "o.docx"}, "must end in"),

@@ -454,7 +454,7 @@ def test_an_identifier_looks_like_one_in_every_part_and_is_not_masked():
     assert set(counted([mail, other])[0].identifiers) == {"y"}
     words = [a + b + c for a in "bdfg" for b in "aeiou" for c in "klm"][:30]
     assert counted(table(x=[1.0] * 60, surname=words * 2, town=words * 2))[0].identifiers == {
-        "surname": "the name says that it is a name"
+        "surname": "the column name suggests a name"
     }
     alike = table(x=[1.0] * 30, z=["a@b.org"] * 30)
     assert "e-mail" in counted(alike)[0].identifiers["z"]

@@ -243,7 +243,7 @@ def test_refusals_are_the_same_word_for_word(spark, many, asked):
 
 def test_numbers_that_are_text_are_refused_as_in_memory(spark, many):
     slips = many.select(["b"]).append_column("pay", pa.array([*map(str, range(len(many) - 1)), "Total"]))
-    with pytest.raises(InputError, match=f"'pay' holds numbers, but record {len(many)} holds 'Total'") as memory:
+    with pytest.raises(InputError, match=f"'pay' contains numbers, but record {len(many)} holds 'Total'") as memory:
         shoal.mask(slips, 3)
     with pytest.raises(InputError, match=f"^{re.escape(str(memory.value))}$"):
         shoal.mask(in_parts(spark, slips, 4), 3)

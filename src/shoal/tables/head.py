@@ -22,7 +22,7 @@ __all__ = ["column_names", "head_table"]
 
 
 def column_names(data: Any, **csv: Any) -> list[Name]:
-    """Return the names of the columns of a table, without reading more of a large file than its head."""
+    """Return the column names of a table; of large files, only the head is read."""
     if is_dask(data) or is_spark(data):
         return list(data.columns)
     is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, TableFile)
@@ -31,7 +31,7 @@ def column_names(data: Any, **csv: Any) -> list[Name]:
 
 
 def head_table(data: Any, rows: int, **csv: str | None) -> Table:
-    """Return the first records of files, or of a Dask or Spark DataFrame: at most `rows`, of CSV files a megabyte."""
+    """Return the first records of files or of a Dask or Spark DataFrame: at most `rows`, or a megabyte of CSV."""
     if is_dask(data):
         return open_table(data.head(rows, npartitions=-1))
     if is_spark(data):
@@ -40,7 +40,7 @@ def head_table(data: Any, rows: int, **csv: str | None) -> Table:
 
 
 def _head_of_spark(data: Any, rows: int) -> Any:
-    """Return rows of a Spark DataFrame in their order, which a limit alone does not keep."""
+    """Return the first rows of a Spark DataFrame in order, which a limit alone does not keep."""
     from pyspark.sql import functions
 
     place = functions.monotonically_increasing_id().alias("shoal place")
@@ -51,8 +51,8 @@ def _head_of_spark(data: Any, rows: int) -> Any:
 def _head_of_files(data: str | os.PathLike[str], rows: int, **csv: str | None) -> Table:
     if is_address(data):
         raise InputError(
-            f"{parameter('columns')} must be named for {as_place(data)}: roles are proposed for tables and local files "
-            "only."
+            f"{parameter('columns')} is required for address {as_place(data)}: roles are proposed only for tables and "
+            "local files."
         )
     first = find_paths(data)[0]
     if first.suffix.lower() in CSV:

@@ -1,4 +1,4 @@
-"""CSV files in and out: the dialect is found from the file itself, cells stay text. Blank lines are no records."""
+"""CSV files: the dialect is detected from the file, cells stay text, and blank lines are not records."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ __all__ = [
 ]
 
 DELIMITERS = (",", ";", "\t", "|")
-HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
-TAB = ("tab", "\\t")  # as users write it
-ROWS = 1000  # records that the first line is compared with
+HEAD = 1_000_000  # bytes from which the dialect of a file is detected
+TAB = ("tab", "\\t")  # spellings by users
+ROWS = 1000  # records compared with the first line
 EXPONENT = r"[eE][+-]?\d+$"
 YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
 def read_csv(path: Path, *, numbers: Sequence[str] = (), **csv: Any) -> Table:
-    """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
+    """Read a CSV file; missing options are detected from the file, except the thousands separator.
 
     Columns of `numbers` are read as numbers even if they look like codes (007).
     """
@@ -88,7 +88,7 @@ def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
     skip_rows: int | None = None,
     no_header: bool | None = None,
 ) -> Table:
-    """Read the bytes of a CSV file; of its head, which is not the whole file, the lines that are complete."""
+    """Read the bytes of a CSV file; if they are not the `whole` file, only complete lines."""
     signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
     if not signs or delimiter in ('"', "\r", "\n", "\0"):
         raise InputError(
@@ -98,7 +98,9 @@ def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
         raise InputError(f"{parameter('decimal')} must be '.' or ',', got {decimal!r}.")
     if thousands is not None and (thousands not in SIGNS or thousands == decimal):
         listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
-        raise InputError(f"{parameter('thousands')} must be {listed}, and not the decimal sign, got {thousands!r}.")
+        raise InputError(
+            f"{parameter('thousands')} must be {listed} and differ from the decimal sign, got {thousands!r}."
+        )
     content, encoding = _decode(path, raw, encoding, whole=whole)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
@@ -124,7 +126,7 @@ def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
 def _below_titles(
     path: Path, content: str, newline: str, delimiter: str | None, skipped: int, *, no_header: bool
 ) -> str:
-    """Return the lines of a table without those that are skipped; refuse titles that are not."""
+    """Return the lines of a table without the skipped ones; refuse title lines that are not skipped."""
     if skipped:
         below = without_lines(content, skipped, newline)
         if below is None:
@@ -140,14 +142,14 @@ def _below_titles(
 
 
 def numbered_names(count: int) -> list[str]:
-    """Return the names of the columns of a file that does not name them."""
+    """Return names for the columns of a file without a header."""
     return [f"column_{place}" for place in range(1, count + 1)]
 
 
 def read_text(
     path: Path, content: str, header: Sequence[str], delimiter: str, *, no_header: bool = False
 ) -> pl.DataFrame:
-    """Return the cells of a CSV file as they are spelled; an empty cell is null, a quoted empty one is not."""
+    """Return the cells of a CSV file as text; an empty cell is null, a quoted empty one is not."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -155,7 +157,7 @@ def read_text(
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(raw),
-            # The header is read as a record: columns of any name, and of none, are found by their place.
+            # The header is read as a record, as columns are identified by position: names may be anything or empty.
             read_options=arrow_csv.ReadOptions(
                 column_names=[str(place) for place in range(len(header))], block_size=min(max(len(raw), 1), 1 << 30)
             ),
@@ -168,11 +170,11 @@ def read_text(
             ),
         )
     except pa.ArrowInvalid as error:
-        # Without the line itself, which is made of values.
+        # Without the line itself, which has values of a record.
         reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
         raise FileError(
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
-            "repair the lines that have another number of fields than the header."
+            "repair the lines whose number of fields differs from the header."
         ) from None
     text = pl.DataFrame(table if no_header else table.slice(1))
     text.columns = list(header)
@@ -180,28 +182,28 @@ def read_text(
 
 
 def read_head(path: Path, **csv: Any) -> Table:
-    """Read the first megabyte of a CSV file: its columns, and how it is written."""
+    """Read the first megabyte of a CSV file for its columns and dialect."""
     with path.open("rb") as file:
         return parse_csv(path, file.read(HEAD), (), whole=path.stat().st_size <= HEAD, **csv)
 
 
 def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:
-    """Return a part of a CSV file in its encoding; the mark at the start of a file stands once."""
+    """Encode a part of a CSV file; only the first part has a byte order mark."""
     unmarked = {"utf-8-sig": "utf-8", "utf-16": f"utf-16-{sys.byteorder[0]}e"}
     return content.encode(dialect.encoding if first else unmarked.get(dialect.encoding, dialect.encoding))
 
 
 def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
-    """Return a frame as CSV, every cell as polars prints it; durations in ISO 8601."""
+    """Return a frame as CSV in polars' format; durations in ISO 8601."""
     for name, dtype in frame.schema.items():
         if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
             raise FileError(f"A CSV file cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")
     frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
     quotes: Literal["always", "necessary"] = "necessary"
     if frame.width == 1:
-        # A blank line is no record: a cell that is missing must be seen.
+        # A blank line is not a record, so a missing cell is written as a quoted empty one.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
-        # Nothing in the file says what its delimiter is: no reader must take a sign within a cell for one.
+        # A file of one column has no delimiter: readers must not take a character of a cell as one.
         ((name, cells),) = named_cells(frame)
         ambiguous = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
         quotes = "always" if ambiguous else "necessary"
@@ -211,7 +213,7 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
 
 
 def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> bytes:
-    """Return the header of a CSV file in its encoding; in a table of one column, every cell may be in quotes."""
+    """Return the encoded header of a CSV file, with `quotes` around every name, as in some tables of one column."""
     text = pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv(
         separator=dialect.delimiter, line_terminator=dialect.newline, quote_style="always" if quotes else "necessary"
     )
@@ -219,7 +221,7 @@ def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> byte
 
 
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
-    """Write a frame, every cell as polars prints it, in the given dialect."""
+    """Write a frame to a CSV file in a dialect, compressed if the path ends so."""
     content = csv_text(text, dialect)
     try:
         raw = content.encode(dialect.encoding)
@@ -235,7 +237,7 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
 
 
 def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tuple[str, str]:
-    """Return bytes as text, and their encoding; of the head of a file the last sign may be cut off."""
+    """Decode bytes; return the text and the encoding. If not `whole`, the last character may be incomplete."""
     marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
     candidates = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
     if encoding is not None:
@@ -249,34 +251,32 @@ def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tup
 
 
 def _check_encoding(encoding: object) -> None:
-    """Refuse what is not an encoding of text: Python also has codecs that pack bytes (zlib) or turn letters (rot13)."""
+    """Refuse anything but an encoding of text: Python also has codecs such as zlib and rot13."""
     try:
         usable = isinstance(encoding, str) and isinstance("a,1\n".encode(encoding), bytes)
-    except (LookupError, ValueError):  # not known, not of text, or of no text at all
+    except (LookupError, ValueError):  # unknown or not an encoding of text
         usable = False
     if not usable:
-        raise InputError(
-            f"{parameter('encoding')} must be a known encoding, got {encoding!r}. Use one of text, such as 'utf-8'."
-        )
+        raise InputError(f"{parameter('encoding')} must be a known text encoding, such as 'utf-8', got {encoding!r}.")
 
 
 def _rows(content: str, delimiter: str) -> Iterator[list[str]]:
-    """Split text into rows of fields, whatever ends its lines and however long they are."""
+    """Split text into rows of fields, for any line ending and length of line."""
     before = csv.field_size_limit(max(len(content), csv.field_size_limit()))
     try:
-        # Lines may end in CR alone, which only this way of splitting them knows.
+        # Only this way of splitting recognises lines that end in CR alone.
         yield from csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
     finally:
         csv.field_size_limit(before)
 
 
 def _sniff_newline(content: str) -> str:
-    """Find out what ends the lines."""
+    """Detect the line ending."""
     return next((end for end in ("\r\n", "\n", "\r") if end in content), "\n")
 
 
 def _sniff_delimiter(content: str) -> str:
-    """Choose the delimiter that splits the first lines into the most fields, as many in each line."""
+    """Detect the delimiter: the one that splits the first lines into the most fields, equally many per line."""
     head = "".join(content[:200_000].splitlines(keepends=True)[:20])
 
     def fields(delimiter: str) -> int:
@@ -288,7 +288,7 @@ def _sniff_delimiter(content: str) -> str:
 
 
 def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
-    """Say whether the file writes 1,5 for one and a half."""
+    """Detect the decimal sign: a comma if some column is numeric only with it."""
 
     def number(name: str, decimal: str) -> bool:
         return is_numeric(cells_of(text, name), replace(dialect, decimal=decimal))
@@ -298,13 +298,13 @@ def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
 
 # Columns of text
 
-# Cells are kept as text beside the numbers that they mean, so an identifier 007 stays 007, 1.50 stays 1.50 and a cell
-# NA stays NA. Where records must look alike, in masked columns and strata, a value has one spelling: 1 beside 1.0, or
-# NA beside an empty cell, would tell records apart.
+# Cells are kept as text along with their numbers, so an identifier 007 stays 007, 1.50 stays 1.50 and NA stays NA. In
+# masked columns and strata, where records must be identical, a value has one spelling: 1 and 1.0, or NA and an empty
+# cell, would distinguish records.
 
 
 class TextStore(Store):
-    """The cells of a CSV file, or of a part of one, as they are spelled; null where nothing is between delimiters."""
+    """The cells of a CSV file, or of a part of one, as text; empty cells are null."""
 
     column = TextColumn
     dialect: Dialect
@@ -314,14 +314,14 @@ class TextStore(Store):
         text: pl.DataFrame,
         dialect: Dialect,
         numbers: Collection[Name] = (),  # columns to read as numbers even if they look like codes (007)
-        texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
-        parsed: dict[Any, Any] | None = None,  # what columns mean, to parse each once; None to keep nothing
+        texts: Collection[Name] = (),  # columns that stay text even if they look like numbers: masked dates (20240131)
+        parsed: dict[Any, Any] | None = None,  # parsed cells by column; None to keep nothing
     ) -> None:
         self.native, self.dialect, self.numbers, self.texts, self.parsed = text, dialect, numbers, texts, parsed
         self.names, self.rows = text.columns, len(text)
 
     def _but(self, text: pl.DataFrame, changed: Collection[Name], **reading: Any) -> TextStore:
-        """Return cells that are read likewise, other ones in the changed columns."""
+        """Return a store of other text with the same options; parsed cells of the changed columns are dropped."""
         parsed = self.parsed
         if parsed is not None:
             parsed = {key: cells for key, cells in parsed.items() if key[0] not in changed}
@@ -337,12 +337,12 @@ class TextStore(Store):
         return self._but(only_columns(self.native, names), (), parsed=self.parsed)
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> TextStore:
-        """Return the cells with decimal points and without signs between thousands."""
+        """Return the cells with decimal points and without thousands separators."""
         numbers = {name: plain_numbers(cells_of(self.native, name), self.dialect) for name in numeric}
         return self._but(with_cells(self.native, numbers), self.names, dialect=Dialect(delimiter))
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> TextStore:
-        """Return new cells in some columns, and one spelling for each value of the strata."""
+        """Return the store with new cells in some columns and one spelling per value of the strata."""
         columns = {}
         for name, column in new.items():
             if column.categories is not None:
@@ -360,27 +360,27 @@ class TextStore(Store):
         return self._but(with_cells(self.native, columns), columns, numbers=numbers, texts=[*self.texts, *dates])
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> TextStore:
-        """Return other text in some columns."""
+        """Return the store with some columns replaced by text."""
         new = {name: pl.Series(cells, dtype=pl.String) for name, cells in texts.items()}
         return self._but(with_cells(self.native, new), new)
 
 
 def _stored_numbers(column: NewColumn) -> pl.Series:
-    """Return new values as they are stored; where integers end at 2^63, the nearest float lies beyond them."""
+    """Return new values in their stored type; integers are clipped at 2^63, whose nearest float is beyond them."""
     missing = pl.Series(np.isnan(column.values))
     values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
     return pl.Series(values).set(missing, None)
 
 
-# Header lines: a file without one would release its first record as the names of its columns
+# Header lines: a file without one would release its first record as column names
 
 
 def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
     """Refuse a CSV or Excel file whose first line looks like the records below.
 
-    A name of a column does not look like its cells: it is no number above numbers, no date above dates, no e-mail
-    address above such addresses. Names that are numbers are accepted if they number the columns (1, 2, 3) or are years
-    (2019, 2020). A line of text is a record if most of its cells occur again below, each in its column.
+    A column name differs from its cells: it is not a number above numbers, a date above dates or an e-mail address
+    above such addresses. Names that are numbers are accepted if they number the columns (1, 2, 3) or are years (2019,
+    2020). A line of text counts as a record if most of its cells occur again below, each in its column.
     """
     first = table.take(np.arange(min(ROWS, table.rows)))
     names = [str(name).strip() for name in table.names]
@@ -389,17 +389,17 @@ def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
     like_record = _alike(names, cells) or _numbers(names, cells) or _repeated(names, cells)
     if like_record:
         line = (skipped or 0) + 1
-        # Without the name itself, which may be a value of a record.
+        # The message omits the name, which may be a value of a record.
         raise FileError(
             f"File {path} seems to have no header line: in line {line}, column {like_record[0] + 1} looks like the "
             "cells below it. Add a first line with the names of the columns, or use "
             f"{setting('no_header', True)} to call them column_1, column_2 and so on. If line {line} has the names, "
-            "change those that look like values, such as '2019' to 'y2019'."
+            "rename those that look like values, such as '2019' to 'y2019'."
         )
 
 
 def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name is a date, an address or the like, as their cells are."""
+    """Return the columns whose name and cells are both dates, both addresses or the like."""
     patterns = {**PATTERNS, **LOOKS}
     alike = []
     for place, (name, cells) in enumerate(zip(names, columns, strict=True)):
@@ -410,7 +410,7 @@ def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
 
 def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns of numbers whose name is a number, unless such names form a series."""
+    """Return the columns of numbers whose name is a number, unless such names number the columns or are years."""
     numeric = [place for place, like in enumerate(_named_by_numbers(names, columns)) if like]
     alike = [place for place in numeric if _are_numbers(columns[place])]
     if not alike:
@@ -421,7 +421,7 @@ def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
 
 def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[bool]:
-    """Return for each column whether its name is a number; GDP 2020 is one only above cells such as EUR 500."""
+    """Return for each column whether its name is a number; GDP 2020 counts only above cells such as EUR 500."""
     words = pl.Series(names, dtype=pl.String)
     lettered = _has_letters(words)
     return [
@@ -431,7 +431,7 @@ def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> lis
 
 
 def _has_letters(cells: pl.Series) -> pl.Series:
-    """Return for each cell whether it holds a letter that is not the e of an exponent."""
+    """Return a mask of the cells with a letter other than the e of an exponent."""
     return cells.str.replace_all(EXPONENT, "").str.contains(r"\p{L}")
 
 
@@ -441,9 +441,9 @@ def _are_numbers(cells: pl.Series) -> bool:
 
 
 def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int]) -> bool:
-    """Return whether names count from 0 or 1: three or more, or all that follow an empty name, as pandas writes them.
+    """Return whether names count from 0 or 1: at least three, or all after an empty name, as pandas writes them.
 
-    They are a record if each of them is also among the cells below it.
+    They are a record if each of them also occurs among the cells below it.
     """
     numbers = [names[place] for place in numeric]
     if numbers not in [[str(first + i) for i in range(len(numbers))] for first in (0, 1)]:
@@ -455,9 +455,9 @@ def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric:
 def _are_years(
     names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int], alike: Sequence[int]
 ) -> bool:
-    """Return whether all numbers among the names are different years above cells that are none.
+    """Return whether all numbers among the names are different years above cells that are not years.
 
-    A single year may also be a number of the first record, unless it lies outside the numbers below it.
+    A single year may also be a value of the first record, unless it is outside the range of the numbers below it.
     """
     years = [names[place] for place in numeric]
     if not all(map(YEAR.fullmatch, years)) or any(Cells.of(columns[place]).look_like(YEAR) for place in alike):
@@ -469,9 +469,9 @@ def _are_years(
 
 
 def _repeated(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name is also one of their cells, if most are such and none of them is a number.
+    """Return the columns whose name is not a number and also one of their cells, if most columns are.
 
-    Columns of one or two values do not tell: those of a survey may be called by the answer that was ticked.
+    Columns of one or two values are no evidence: a survey may name them after the ticked answer.
     """
     numeric = _named_by_numbers(names, columns)
     among = [place for place, name in enumerate(names) if not numeric[place] and name in columns[place]]
