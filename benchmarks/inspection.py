@@ -1,6 +1,6 @@
 """Measure the proposal of roles: time and memory of `shoal.inspect` for a table of 20 columns, as a frame and as files.
 
-Run: python benchmarks/inspection.py [RECORDS]. Each table is inspected in a process of its own. Its peak includes the
+Run: python benchmarks/inspection.py [RECORDS]. Each table is inspected in a separate process. Its peak includes the
 libraries and the table; the goal is 5 s and 1 GB for a million records.
 """
 
@@ -33,7 +33,7 @@ print(json.dumps([*times, peak]))
 
 
 def people(n: int) -> pl.DataFrame:
-    """Return persons of households with columns of every role."""
+    """Return a table of persons in households with columns of every role."""
     rng = np.random.default_rng(0)
     household = np.sort(rng.integers(0, n // 3, n))
     age, occupation = rng.integers(0, 95, n), rng.choice(rng.choice(9999, 400, replace=False), n)

@@ -1,4 +1,4 @@
-"""Make the pictures of the page in the README and the docs: ``python docs/screenshots.py``. Needs Chromium."""
+"""Take the screenshots of the page for the README and the docs: ``python docs/screenshots.py``. Needs Chromium."""
 # ruff: noqa: S603
 
 import os
@@ -18,7 +18,7 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dis
 
 
 def walk(page: Page) -> None:
-    """Go through the steps on the demo table, and take a picture of two of them."""
+    """Go through the steps with the demo table, and take screenshots of two of them."""
     page.get_by_text("First records").wait_for()
     page.get_by_role("button", name="2 Roles").click()
     page.locator("[data-test=counts]").wait_for()
@@ -38,7 +38,7 @@ def walk(page: Page) -> None:
 
 
 def main() -> None:
-    """Start a server on the demo table and a browser."""
+    """Start a server with the demo table and a browser."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
         table = Path(folder) / "firms.csv"
         firms().write_csv(table)
