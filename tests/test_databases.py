@@ -158,8 +158,8 @@ def test_a_path_from_the_root_has_four_slashes_and_one_from_here_three(people, m
         ("SELECT 1 AS a, 2 AS a", "'a' appears more than once"),
         ("DELETE FROM people", "readonly"),
         ("DROP TABLE people", "readonly"),
-        (" ", "parameter 'query' is missing"),
-        (None, "parameter 'query' is missing"),
+        (" ", "parameter 'query' is required"),
+        (None, "parameter 'query' is required"),
     ],
 )
 def test_a_query_without_an_answer_is_refused_in_one_line(people, query, reason):
@@ -505,12 +505,12 @@ def test_errors_of_postgresql_are_one_line_without_the_password(server, place, r
 
 
 def test_a_password_that_breaks_the_address_is_refused_before_a_driver_sees_it():
-    with pytest.raises(InputError, match=r"ann:\*\*\*@127.* must encode.*%40 for @") as refused:
+    with pytest.raises(InputError, match=r"ann:\*\*\*@127.* must be encoded.*%40 for @") as refused:
         shoal.mask(f"postgresql://ann:{SECRET}@127.0.0.1/register", 5, query="people")
     assert SECRET[:6] not in str(refused.value)
 
 
-def test_a_hidden_password_is_asked_for_by_the_name_of_its_variable(server, monkeypatch):
+def test_refusal_names_environment_variable_of_hidden_password(server, monkeypatch):
     monkeypatch.delenv(PASSWORD, raising=False)
     with pytest.raises(InputError, match=f"Set it in the environment variable {PASSWORD}"):
         shoal.mask(f"postgresql://ann:***@{server}", 5, query="people")

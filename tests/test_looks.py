@@ -96,7 +96,7 @@ def test_measurements_categories_and_dates_are_no_identifiers(name, cells):
 
 
 def test_a_column_of_numbers_is_looked_at_like_a_series():
-    assert "next to each other" in looks_like_identifier("x", Column("x", np.arange(30.0)))
+    assert "nearly consecutive" in looks_like_identifier("x", Column("x", np.arange(30.0)))
     assert looks_like_identifier("x", Column("x", np.array([0.5, np.nan, np.inf]))) is None
 
 

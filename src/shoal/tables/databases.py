@@ -134,7 +134,7 @@ def _with_password(address: str) -> str:
     password = os.environ.get(PASSWORD)
     if password is None:
         raise InputError(
-            f"Database {without_password(address)} requires a password. Set the environment variable {PASSWORD}."
+            f"Database {without_password(address)} requires a password. Set it in the environment variable {PASSWORD}."
         )
     return address.replace(HIDDEN, quote(password, safe=""))
 
