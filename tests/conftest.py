@@ -1,4 +1,4 @@
-"""What all tests share: the reference data, where they are at hand."""
+"""Shared fixtures: reference data (if available), worker processes, the command line."""
 
 import io
 import os
@@ -33,7 +33,7 @@ FIGURES = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Deal tests out one by one, but files of `TOGETHER` as a whole; those first, because they take long."""
+    """Distribute tests one by one, but files of `TOGETHER` as a whole and first, as they take long."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
@@ -66,20 +66,20 @@ def reference():
 
 @pytest.fixture(scope="session")
 def template():
-    """Return a process that workers of the local engine are forks of, None where there are no forks."""
+    """Return the process from which workers of the local engine are forked; None without forks."""
     with open_template() as process:
         yield process
 
 
 @pytest.fixture
 def one_template(template):
-    """Let all runs fork their workers of one process."""
+    """Make all runs fork their workers from one process."""
     with sharing(template):
         yield
 
 
 def _bytes_stream():
-    """Return a stream of text whose bytes can be written too, as those of a terminal."""
+    """Return a text stream that also accepts bytes, like that of a terminal."""
     return io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
 
 

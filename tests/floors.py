@@ -9,7 +9,7 @@ TOOLS = {"bench", "docs", "mutants"}  # extras that no test needs
 
 
 def floors(text: str) -> list[str]:
-    """Return ``name==version`` for what an installation needs and its tests use, extras included."""
+    """Return ``name==version`` for the requirements of the package, its extras and its tests."""
     project = tomllib.loads(text)["project"]
     extras = [listed for name, listed in project["optional-dependencies"].items() if name not in TOOLS]
     bounds = (

@@ -1,4 +1,4 @@
-"""The tables of labelled_roles.txt, made of synthetic cells of the described character, and the roles that are right.
+"""Tables of labelled_roles.txt, generated from their descriptions, with the correct roles.
 
 Run: python tests/labelled_tables.py [TABLE]     prints the wrong roles of the tables that are not held out
 """
@@ -24,7 +24,7 @@ SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 
 @dataclass
 class Labelled:
-    """A table by its description: for each column the character of its cells and the right role."""
+    """Description of a table: the type of cells and the correct role of each column."""
 
     name: str
     held_out: bool
@@ -52,7 +52,7 @@ class Labelled:
 
 @dataclass
 class Judgement:
-    """A column, its right role and the proposed one."""
+    """A column with its correct and its proposed role."""
 
     table: str
     held_out: bool
@@ -132,7 +132,7 @@ def skewed(low: float, middle: float, high: float, size: int, rng: np.random.Gen
 
 
 def numbers(n: int, low: float, high: float, distinct: int, middle: float, zeros: float, digits: int, rng: Any) -> Any:
-    """Draw numbers around a middle with a long tail, as many different ones as described."""
+    """Draw skewed numbers, with as many distinct values as described."""
     values = np.unique(np.round(np.r_[low, high, skewed(low, middle, high, 20 * max(distinct, 50), rng)], digits))
     if not digits and distinct >= 0.9 * (high - low + 1):
         values = np.arange(low, high + 1)
@@ -164,7 +164,7 @@ def word(length: int, rng: np.random.Generator) -> str:
 
 
 def different(n: int, distinct: int, make: Any, rng: np.random.Generator) -> list[Any]:
-    """Draw from so many different texts, each at least once if there are enough records."""
+    """Draw from a number of distinct texts, each at least once if there are enough records."""
     texts = dict.fromkeys(make() for _ in range(3 * distinct + 20))
     chosen = list(texts)[:distinct]
     return rng.permutation([*chosen[:n], *falling(max(0, n - len(chosen)), chosen, rng)]).tolist()
@@ -200,7 +200,7 @@ def moments(n: int, text: str, rng: np.random.Generator) -> list[Any]:
 
 
 def classified(parts: str) -> Any:
-    """Make codes in a tree: L is a letter, other signs are digits or themselves; some end early."""
+    """Generate hierarchical codes: L is a letter, other characters are digits or themselves; some end early."""
 
     def make(n: int, text: str, rng: np.random.Generator) -> list[Any]:
         def code() -> str:
@@ -294,7 +294,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Print what is wrong, and the shares of what is right."""
+    """Print the wrong roles and the shares of correct ones."""
     judgements = judge_all()
     for j in judgements:
         if not j.right and not j.held_out and (len(sys.argv) < 2 or sys.argv[1] in j.table):

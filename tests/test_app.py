@@ -1,4 +1,4 @@
-"""The page in a real browser: the whole way with clicks and keys, Stop, reload, tabs, refusals, accessibility."""
+"""The page in a real browser: all steps with clicks and keys, Stop, reload, tabs, refusals, accessibility."""
 
 import http.client
 import json
@@ -81,7 +81,7 @@ def server(home):
 
 @pytest.fixture(scope="module")
 def context(server):
-    """A browser that has used the token; one page stays open, for the server ends with its last page."""
+    """A browser that has used the token; one page stays open, as the server ends with its last page."""
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         context = browser.new_context(viewport={"width": 1280, "height": 720})
@@ -93,7 +93,7 @@ def context(server):
 
 @pytest.fixture
 def page(context, server):
-    """A new tab; it must not complain, nor ask anybody else for anything."""
+    """A new tab that must show no errors and contact no other server."""
     page, told, asked = context.new_page(), [], set()
     page.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: told.append(str(error)))
@@ -107,7 +107,7 @@ def page(context, server):
 
 
 def eventually(condition):
-    """Wait for a condition that no element of the page shows, such as one of the disk."""
+    """Wait for a condition that the page does not show, such as a file on the disk."""
     deadline = time.monotonic() + LONG / 1000
     while not condition():
         assert time.monotonic() < deadline
@@ -144,7 +144,7 @@ def start(page, **choices):
 
 
 def drag(page, level, target):
-    """Drag a level of an ordered category to the place of another further down, with the mouse."""
+    """Drag a level of an ordered category down to the position of another with the mouse."""
     rows = page.get_by_role("dialog").locator(".s-list > *")
     ready = "[...document.querySelectorAll('.s-list')].some(e => Object.keys(e).some(k => k.startsWith('Sortable')))"
     page.wait_for_function(ready)  # what makes the list one to be dragged is loaded when it is first needed
@@ -171,7 +171,7 @@ def move_by_arrows(page, level):
 
 
 def cancel(page):
-    """Close the dialog, and wait until it is gone: the next one must be alone."""
+    """Close the dialog, and wait until it has disappeared before the next one opens."""
     page.get_by_role("button", name="Cancel").click()
     playwright.expect(page.get_by_role("dialog")).to_have_count(0)
 

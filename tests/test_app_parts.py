@@ -1,4 +1,4 @@
-"""What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
+"""Parts of the page without a browser: progress of long work, the view of a table, settings, the state folder."""
 
 import os
 import shlex

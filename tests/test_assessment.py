@@ -204,7 +204,7 @@ def test_linkage_equals_all_distances(masked):
 
 
 def linked_one_by_one(x, y, strata, records):
-    """Link records to the originals of their stratum that miss the same columns, by all distances."""
+    """Link records to the originals of their stratum with the same missing columns, by all distances."""
     right = 0.0
     for i in records:
         alike = [j for j in range(len(x)) if strata[j] == strata[i] and (np.isnan(x[j]) == np.isnan(x[i])).all()]
@@ -216,7 +216,7 @@ def linked_one_by_one(x, y, strata, records):
 
 @pytest.mark.parametrize("sample", [None, 60])
 def test_linkage_within_cells_of_any_size(sample):
-    """Records that unchanged columns tell apart are linked within few others, or within none."""
+    """Records that unchanged columns distinguish are linked among few others, or among none."""
     rng = np.random.default_rng(3)
     sizes = [*[1] * 9, 2, 2, 3, 7, 15, 16, 17, 18, 60]
     strata = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))

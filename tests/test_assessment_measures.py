@@ -1,4 +1,4 @@
-"""Measures that are taken when they are asked for: hand-worked cases, figures of sdcMicro, and what is refused."""
+"""Measures on request: hand-worked cases, figures of sdcMicro, refusals."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The default method: never worse than MDAV, the same result everywhere, and what its parts promise."""
+"""The default method: never worse than MDAV, equal results everywhere, and the promises of its parts."""
 
 from dataclasses import replace
 
@@ -150,7 +150,7 @@ def test_a_partition_needs_no_memory_that_grows_with_k():
 
 
 class Stopping:
-    """The state of a kernel, which asks it to stop at the given look; counts the looks."""
+    """State of a kernel that requests a stop at a given check and counts the checks."""
 
     def __init__(self, at):
         self.at, self.looks = at, 0
@@ -302,7 +302,7 @@ def test_strata_have_certificates_that_can_be_checked():
 
 
 def test_what_is_stopped_before_mdav_is_done_can_be_returned(monkeypatch):
-    """As a comparison does when its time is up: groups have at least k records, whatever else."""
+    """A comparison stops methods when its time is up; groups must still have at least k records."""
     monkeypatch.setattr(module, "REGION", 100)
     state = fresh_state()
     state[STOP] = 1

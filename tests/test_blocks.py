@@ -1,4 +1,4 @@
-"""Blocks: the tree from counts against a tree of moved records, fusing against all pairs, and every odd table."""
+"""Blocks: the tree from counts against a tree of moved records, fusing against all pairs, and unusual tables."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def skewed(n, d, seed=0):
 
 
 class Parts:
-    """The records in several parts, as engines hold them."""
+    """Records in several parts, as in engines."""
 
     def __init__(self, X, roots, many):
         self.parts = list(zip(np.array_split(X, many), np.array_split(roots, many), strict=True))

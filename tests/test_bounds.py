@@ -37,7 +37,7 @@ def random_multipliers(random, n, count):
 
 
 def left_sides(cuts, groups):
-    """The left side of every cut for a choice of groups, from its definition."""
+    """Return the left side of every cut for a choice of groups, from its definition."""
     return [
         sum(sum(p for i, p in zip(records, parts, strict=True) if i in set(group)) // whole for group in groups)
         for records, parts, whole in cuts.each()

@@ -1,4 +1,4 @@
-"""The command line: what it prints, its exit codes, and what it leaves behind."""
+"""The command line: output, exit codes and files."""
 
 import contextlib
 import csv
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 
 
 def smallest_group(path, columns):
-    """An independent look at a released file: the rarest combination of masked values."""
+    """Count the rarest combination of masked values in a released file, without shoal."""
     with Path(path).open(newline="") as file:
         rows = list(csv.DictReader(file))
     return min(Counter(tuple(row[column] for column in columns) for row in rows).values())
@@ -291,7 +291,7 @@ def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
 
 
 def loaded_by(*arguments):
-    """The modules that a command has imported at its end."""
+    """Return the modules that a command has imported."""
     code = "import sys\nfrom shoal.cli import main\ntry: main()\nfinally: print(*sys.modules)"
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split())
@@ -415,7 +415,7 @@ FORGED = "zip\nverified          everything"
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """Return a folder with a table whose names, values and file name would steer a terminal."""
+    """Return a folder with a table whose names, values and file name contain terminal control sequences."""
     path = tmp_path_factory.mktemp("hostile")
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(

@@ -49,7 +49,7 @@ def tiny(seed):
 
 
 def searched(Z, rules, seed):
-    """Groups of two and more that keep the rules, as few losses as are found."""
+    """Return the lowest loss found for groups of at least two that keep the rules."""
     whole = [(np.arange(len(Z)), np.arange(Z.shape[1]))]
     labels = keep_rules(Z, shoal.partition(Z, 2), whole, 2, rules, Search(seed, 1.0, fresh_state()))
     assert not broken(rules, np.arange(len(Z)), labels).any()

@@ -1,4 +1,4 @@
-"""Records that a cluster moves come together in the order of the input, and answers come back to them."""
+"""Shuffles of a cluster: records arrive in the order of the input, and answers return to them."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""Methods and k side by side: the table, what is left out, and which runs nothing beats."""
+"""Comparison of methods and k: the table, omitted runs, and runs that no other beats."""
 
 import sys
 import time
@@ -67,7 +67,7 @@ def test_hand_worked_front():
 
 
 def test_risk_is_never_less_than_chance():
-    """A partition so poor that linkage fails is no safer than its group sizes say."""
+    """A partition so poor that linkage fails is no safer than its group sizes imply."""
     poor, good = Trial("poor", 3, 9.0, 0.1, 0.33, 9, 0.0, True), Trial("good", 3, 5.0, 0.3, 0.33, 9, 0.0, True)
     assert poor.risk == good.risk == 0.33
     assert [trial.method for trial in pareto([poor, good]) if trial.pareto] == ["good"]
@@ -553,7 +553,7 @@ def mixed_table(seed, n):
 
 @st.composite
 def requests(draw):
-    """Draw a table and what is asked of it; some of it is refused, by mask and by compare alike."""
+    """Draw a table and a request; mask and compare refuse the same requests."""
     kinds = [name for name in KINDS if name != "lon"]
     further = draw(st.lists(st.sampled_from(["part", "single", *kinds]), unique=True, max_size=2))
     further += ["lon"] if "lat" in further else []

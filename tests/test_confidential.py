@@ -38,7 +38,7 @@ def people(n=120, seed=0):
 
 
 def worst(table, keys, name, ordered):
-    """The least number of values, the least l by entropy and the greatest t: ten lines that know nothing of shoal."""
+    """Return the fewest values, the least l by entropy and the greatest t, without the code of shoal."""
     values = sorted(table[name].unique().to_list(), key=lambda value: (value is not None, value))
     whole = np.array([table[name].eq_missing(value).sum() for value in values]) / len(table)
     found = []
@@ -83,7 +83,7 @@ def test_groups_that_share_one_value_are_counted_and_said_first(asked):
 
 
 def test_groups_that_look_alike_are_one_group():
-    """Two groups of equal values, each of one illness: whoever finds them learns neither."""
+    """Two groups with equal values, each with one illness: an intruder who finds them learns neither."""
     table = pl.DataFrame({"x": [1.0, 1.0, 1.0, 1.0, 8.0, 9.0], "ill": ["a", "a", "b", "b", "c", "c"]})
     release = shoal.mask(table, 2, columns=["x"], confidential="ill", method="fixed")
     assert release.groups == 3
@@ -251,7 +251,7 @@ def _read(path):
 
 
 def most_to_rest(table, keys, name, l):
-    """The greatest r_1 / (r_l + … + r_m) of all groups, from nothing but their counts."""
+    """Return the greatest r_1 / (r_l + … + r_m) of all groups, from their counts alone."""
     counts = [sorted(group[name].value_counts()["count"], reverse=True) for _, group in table.group_by(keys)]
     return max(found[0] / rest if (rest := sum(found[l - 1 :])) else np.inf for found in counts)
 
@@ -259,7 +259,7 @@ def most_to_rest(table, keys, name, l):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_table_keeps_models_by_any_method_or_is_refused(data):
-    """What is promised holds in what is released, or the refusal names something that can be kept."""
+    """The release keeps its promises, or the refusal names a value that can be kept."""
     n = data.draw(st.integers(4, 30))
     table = pl.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Groups that one member dominates: counted as a slow reference counts them, and said before anything else."""
+"""Groups dominated by one member: counts equal a slow reference, and the warning comes first."""
 
 import json
 import warnings
@@ -24,7 +24,7 @@ def small_firms_and_a_giant():
 
 
 def reference(frame, release, name, weights=None, units=None):
-    """Count from the table as it was, the groups and the released table alone."""
+    """Count from the original table, the groups and the released table alone."""
     kept = frame[release.kept.tolist()]
     ones = np.ones(len(kept))
     labels = release.labels if release.labels.ndim == 1 else release.labels[:, release.columns.index(name)]

@@ -1,4 +1,4 @@
-"""Files on Dask: data sets that workers write, whole or not at all, at paths and at addresses."""
+"""Files on Dask: data sets that workers write completely or not at all, at paths and at addresses."""
 
 import os
 import pickle
@@ -346,7 +346,7 @@ def test_all_files_have_one_schema():
 
 
 class Counting:
-    """Dask, but for running anything: it counts the tasks that it is asked to run."""
+    """A Dask client that counts the requested tasks instead of running them."""
 
     base, delayed, tasks = dask.base, staticmethod(dask.delayed), 0
 
@@ -395,7 +395,7 @@ def test_the_number_of_tasks_grows_as_the_number_of_partitions(monkeypatch):
 
 
 def test_arguments_of_many_tasks_are_in_the_graph_once(table, here, monkeypatch):
-    """A task holds its own part of what is sent, not all of it."""
+    """A task contains only its own part of the arguments."""
     sizes = {}
     real = dask.delayed
 

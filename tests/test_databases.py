@@ -414,7 +414,7 @@ def test_postgresql_is_only_read(register, query):
 
 
 def password_in(text):
-    """Return whether a text shows the password, as it is or as an address holds it."""
+    """Return whether a text shows the password, plain or encoded."""
     return SECRET in text or ENCODED in text
 
 

@@ -1,4 +1,4 @@
-"""Whoever has the masked table and its report solves for the values of a group, and learns no more than their mean."""
+"""Intruders with the masked table and its report solve for the values of a group, and learn only their mean."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def lonely(deviation):
 
 
 def among_pairs(deviation):
-    """A column of equal pairs but for one, and one whose pairs differ by as much as leaves the loss the same."""
+    """Return a column of equal pairs except for one, and a column with different pairs and the same loss."""
     x = np.array([*np.repeat(100.0 * np.arange(29), 2), 9e3 - deviation, 9e3 + deviation])
     means = np.arange(30.0) * 7 % 30
     left = 0.005 - 2 * deviation**2 / np.square(x - x.mean()).sum()
@@ -36,7 +36,7 @@ def among_pairs(deviation):
 
 
 def page_of(table, **more):
-    """Return all that a page says, but for the seconds of the run."""
+    """Return the text of a page without the seconds of the run."""
     release = shoal.mask(table, 2, columns=table.columns, method="mdav", **EXACT)
     return release, repr(release_page(replace(release, timings={}), original=table, **more))
 
@@ -65,7 +65,7 @@ def test_without_the_original_no_more_is_said():
 
 
 def test_the_exact_loss_gives_both_values_away():
-    """What the page must not say: the attack that it is kept from."""
+    """The attack that the page would allow if it showed the exact loss."""
     release = shoal.mask(lonely(40.0), 2, columns="x", **EXACT)
     mean, loss = release.data["x"].max(), release.loss / 100
     # SSE = 2 d², SST = 2 d² + (2 − 4/60) mean²

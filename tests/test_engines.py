@@ -73,7 +73,7 @@ def small_parts(monkeypatch, one_template):
 
 @pytest.fixture(params=["forked", "spawned"])
 def kind(request, monkeypatch):
-    """How workers come to be; spawned is the way of all systems but Linux."""
+    """Start method of workers; all systems except Linux spawn them."""
     if request.param == "forked" and not process_pool.FORKS:
         pytest.skip("no forks")
     monkeypatch.setattr(process_pool, "FORKS", request.param == "forked")
@@ -175,7 +175,7 @@ def test_csv_to_parquet(tmp_path):
 
 
 def kill_workers(pids, delays):
-    """Kill a worker process some time after one has come up, whatever it is doing then; once for each delay."""
+    """Kill a worker process some time after its start, whatever it is doing; once per delay."""
 
     def alive():
         return [process for process in pids["workers"] if process.pid not in pids["killed"]]

@@ -1,4 +1,4 @@
-"""A run that is ended between any two of its steps, on every engine: files, messages, leftovers, processes."""
+"""Runs that end between any two steps, on every engine: files, messages, leftovers, processes."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Files that are no plain tables: titles above the header, or no header at all."""
+"""Files with titles above the header, without a header, or with several sheets."""
 
 import polars as pl
 import pytest

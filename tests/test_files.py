@@ -1,4 +1,4 @@
-"""Files in and out: dialects, formats, and that nothing is lost, changed or half written."""
+"""Files in and out: dialects, formats, and no lost, changed or half-written data."""
 
 import csv
 import pickle
@@ -386,7 +386,7 @@ def test_confidential_durations_are_as_close_in_a_file_of_text(tmp_path):
 
 @pytest.mark.parametrize("engine", ["local", "dask"])
 def test_columns_of_a_csv_file_have_one_type_in_a_parquet_file_by_any_engine(tmp_path, engine, monkeypatch):
-    """Text here and numbers there would be other values; closeness of numbers would be counted as that of words."""
+    """As text in one part and numbers in another, values would differ, and closeness would treat numbers as words."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 40)
     rng = np.random.default_rng(0)
     table = pl.DataFrame(

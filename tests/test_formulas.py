@@ -1,4 +1,4 @@
-"""Text that a spreadsheet would run: warned of, escaped if asked for, on every engine that writes CSV; read errors."""
+"""Text that a spreadsheet would run: warnings and escapes on every engine that writes CSV; read errors."""
 
 import csv
 

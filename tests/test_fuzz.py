@@ -1,4 +1,4 @@
-"""Random tables of all kinds, masked in random ways: released and recounted, or refused in words."""
+"""Random tables of all kinds, masked in random ways: released and recounted, or refused with a message."""
 
 import csv
 import io

@@ -23,7 +23,7 @@ SERVERS = ("app",)  # commands that end when the reader ends them: tests/test_ap
 
 
 def small_firms(n=800, seed=20):
-    """The demo table, smaller: what commands do with it does not hang on its size."""
+    """A smaller demo table: the commands do not depend on its size."""
     return firms(min(n, 800), seed)
 
 
@@ -73,7 +73,7 @@ def printed(path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a page is run: a folder that holds the demo table."""
+    """Folder with the demo table in which a page runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "firms", small_firms)
     monkeypatch.setattr("shoal.comparison.around.MOST_RECORDS", 0)  # maps of reports have their own tests

@@ -338,7 +338,7 @@ def test_a_sign_between_thousands_costs_no_other_number(tmp_path):
 
 
 def hard_columns(n, rng):
-    """Return columns of persons that masking cannot take as they are, or that were taken for something else."""
+    """Return columns of persons that masking cannot use unchanged, or that were mistaken for something else."""
     days = [pl.date(1950 + i % 60, 1 + i % 12, 1 + i % 28) for i in range(n)]
     days = pl.select(pl.concat_list(days)).to_series()[0]
     written = [day.strftime("%d.%m.%Y" if i % 2 else "%Y-%m-%d") for i, day in enumerate(days)]

@@ -27,7 +27,7 @@ USE_A_KERNEL = (
 
 
 def run(code, package, **environment):
-    """Run code with the package found in a folder, in a process of its own; return what it prints."""
+    """Run code with the package of a folder in a separate process; return its output."""
     environment = {"PYTHONPATH": str(package.parent), "PATH": "", "HOME": os.devnull, **environment}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
@@ -36,7 +36,7 @@ def run(code, package, **environment):
 
 @pytest.fixture
 def package(tmp_path):
-    """Return a copy of the package, without anything compiled."""
+    """Return a copy of the package without compiled files."""
     return shutil.copytree(kernel_cache.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
 
 
@@ -57,7 +57,7 @@ def build_wheel(folder, changes=()):
 
 
 def install(wheel, prefix):
-    """Install a wheel over what is there, and return where the package lies; all its files have the same times."""
+    """Install a wheel over an older one and return the package's folder; all files have the same times."""
     options = ["--quiet", "--no-deps", "--no-index", "--ignore-installed", "--prefix", str(prefix)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, capture_output=True)
     package = next(prefix.rglob("shoal/__init__.py")).parent

@@ -1,4 +1,4 @@
-"""Columns that hold no numbers: hand-worked groups and losses, all methods, all engines, what stays as it was."""
+"""Columns that are not numeric: hand-worked groups and losses, all methods, all engines, unchanged columns."""
 
 import json
 
@@ -454,7 +454,7 @@ def test_an_identifier_is_released_only_if_it_is_kept(tmp_path, engine, one_temp
 
 
 def test_from_inspection_to_a_release(tmp_path, monkeypatch):
-    """As a steward goes: look, take the command that is proposed, and count over the keys in the file."""
+    """As a steward works: inspect, run the proposed command, and count over the keys in the file."""
     monkeypatch.setattr("shoal.comparison.around.MOST_RECORDS", 0)  # maps of reports have their own tests
     source = reference_path("covid_testing")
     (tmp_path / "covid.csv").write_bytes(source.read_bytes())

@@ -1,4 +1,4 @@
-"""Recognisers of columns: what they say of cells worked out by hand, and that they never refuse a column."""
+"""Recognisers of columns: hand-worked cells, and no refusal of any column."""
 
 import datetime as dt
 import string
@@ -249,7 +249,7 @@ def test_recognisers_never_refuse_a_column(name, cells, times):
 
 
 def test_a_numbering_is_seen_however_a_table_is_divided(tmp_path, monkeypatch):
-    """Every second record in one part, and the others in another: neither part is a numbering by itself."""
+    """Every second record is in one part, the others in another: neither part alone is a numbering."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 100)
     numbers = [*range(0, 200, 2), *range(1, 200, 2)]
     table = pl.DataFrame({"n": numbers, "x": [float(i % 7) for i in range(200)]})

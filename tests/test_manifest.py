@@ -250,7 +250,7 @@ def test_what_the_manifest_decides_is_refused_beside_it(folder, arguments):
 
 
 def test_every_parameter_of_a_run_can_be_repeated():
-    """What a release says that it was asked for is what a manifest may hold, and all of it are keywords of mask."""
+    """The recorded request of a release has the parameters of a manifest, and all of them are keywords of mask."""
     import inspect
 
     from shoal import mask
@@ -278,7 +278,7 @@ def test_what_the_clock_ended_cannot_be_repeated(folder, method, options, way):
 
 
 def test_a_manifest_of_an_earlier_version_is_repeated(folder):
-    """Parameters that were added since are as if they had not been given, and all that version 0.2 kept stays."""
+    """Newer parameters have their defaults, and all parameters of version 0.2 keep their values."""
     shoal(
         "mask", folder / "in.csv", "-k", 5, "-c", "sales", "--rest", "keep", "--decimals", "all", "--integers", "float",
         "--small", "error", "-o", folder / "out.csv", "--manifest", folder / "run.json",

@@ -579,7 +579,7 @@ def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
 
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
 def test_released_values_are_rounded_as_text_is(values):
-    """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""
+    """The fast rounding agrees with the obvious one except for ties, and nearly whole numbers do not change."""
     from shoal.masking.aggregate import to_15_digits
 
     found = to_15_digits(np.array(values)).tolist()
@@ -640,7 +640,7 @@ WIDE = [f"a rather long name of column {i}" for i in range(200)]
 
 
 def wide_table(share):
-    """Return a wide table in which hardly two records miss, or are zero in, the same columns."""
+    """Return a wide table in which hardly any two records are missing, or zero, in the same columns."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, len(WIDE)))
     hidden = rng.random(X.shape) < share

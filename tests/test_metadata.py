@@ -1,4 +1,4 @@
-"""without_metadata(): the cells, types and names of a table, and nothing of what else it carries."""
+"""without_metadata(): cells, types and names of a table, and nothing else."""
 
 import io
 import pickle
@@ -16,7 +16,7 @@ SECRET = "owned by ACME"
 
 
 def holds(table, word=SECRET):
-    """Say whether a word is anywhere in the table when it is written out."""
+    """Return whether a word is anywhere in the written table."""
     written = io.BytesIO()
     if isinstance(table, pa.Table):
         with pa.ipc.new_stream(written, table.schema) as stream:

@@ -1,4 +1,4 @@
-"""Every method of the registry: against its slow reference, the papers' figures, and what holds for any input."""
+"""Every method of the registry: against its slow reference and the papers' figures, and properties of any input."""
 
 import importlib
 import json
@@ -32,7 +32,7 @@ RECORDWISE = [name for name, method in METHODS.items() if method.whole_records]
 
 
 def quick(name):
-    """Keep a method that takes a budget short."""
+    """Limit the effort of a method that has a budget."""
     options = {option.name for option in METHODS[name].options}
     return {"steps": 500} if "steps" in options else {}
 
@@ -47,7 +47,7 @@ def tables(draw):
 
 
 class Stopping:
-    """The state of a kernel, which asks it to stop at the given look; counts the looks."""
+    """State of a kernel that requests a stop at a given check and counts the checks."""
 
     def __init__(self, at):
         self.at, self.looks = at, 0
@@ -433,7 +433,7 @@ def another(X, k):
 
 @pytest.fixture
 def own_module(tmp_path, monkeypatch):
-    """A module of the user's that worker processes can import too."""
+    """A user module that worker processes can also import."""
     folder = tmp_path / "modules"
     folder.mkdir()
     (folder / "users_methods.py").write_text(OWN)

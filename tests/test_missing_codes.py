@@ -1,4 +1,4 @@
-"""Codes for missing: -9, 99 or "?" in a masked column are missing cells, and look alike in the release."""
+"""Codes for missing values: -9, 99 or "?" in a masked column are missing cells with one spelling in the release."""
 
 import shlex
 

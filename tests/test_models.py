@@ -1,4 +1,4 @@
-"""Rules that groups must keep, l-diversity and t-closeness: measured, searched for, and kept in what is released."""
+"""Rules for groups, l-diversity and t-closeness: measured, searched for, and kept in the release."""
 
 import os
 import subprocess

@@ -35,7 +35,7 @@ def sides(edges, edge):
 
 
 def slow_cut(ends, k):
-    """Section 3.2 of the paper, counting both sides of every edge anew."""
+    """Cut as in Section 3.2 of the paper, counting both sides of every edge again."""
     edges = [tuple(edge) for edge in ends.tolist()]
     for edge in list(edges):
         if min(map(len, sides(edges, edge))) >= k:

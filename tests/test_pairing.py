@@ -1,4 +1,4 @@
-"""assess() beside codes for missing, joined strata and shuffled records: what is measured, and what is refused."""
+"""assess() with codes for missing values, joined strata and shuffled records: measures and refusals."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""Records without a group, in a kd-tree or scanned: every answer against a look at all of them, ties included."""
+"""Records without a group, in a kd-tree or scanned: every answer equals a full scan, including ties."""
 
 import numpy as np
 import plain

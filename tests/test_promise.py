@@ -1,4 +1,4 @@
-"""What shoal says of a release is true of the file that leaves, counted here by other means."""
+"""Statements about a release are true of the released file, recounted here independently."""
 
 import csv
 import io

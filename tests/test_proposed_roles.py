@@ -1,4 +1,4 @@
-"""Proposed roles: a masking without named columns, what the user names instead, and what never leaves."""
+"""Proposed roles: masking without named columns, overrides by the user, and columns that never leave."""
 
 from pathlib import Path
 

@@ -46,7 +46,7 @@ def firms():
 
 
 def exactly(*arguments, **options):
-    """Explore with a look at the confidential values."""
+    """Explore with the confidential values."""
     with pytest.warns(PrivateExplorationWarning, match="reveals something about the data"):
         return explore(*arguments, private=True, **options)
 

@@ -1,4 +1,4 @@
-"""Nothing but the release tells of the data: files in two parts, words that do not depend on values, NaN stops it."""
+"""Only the release depends on the data: separate private files, messages independent of values, a stop on NaN."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Which definition of privacy holds: the proof of `in_order` by brute force, empirical ε, what groups tell, the words.
+"""The definition of privacy: the proof of `in_order` by brute force, empirical ε, disclosure by groups, messages.
 
 Tests on draws have fixed seeds; each says how often it would fail for another.
 """

@@ -1,4 +1,4 @@
-"""A joint release as users ask for it: promise in words, ledger, files, refusals, nothing that depends on values."""
+"""Joint releases: promise, ledger, files, refusals, and no messages that depend on values."""
 
 import json
 import warnings
@@ -167,7 +167,7 @@ def test_cells_outside_the_domain_change_no_public_word():
 
 
 def test_what_fails_releases_nothing(monkeypatch, tmp_path):
-    """Noise that is not there, or more loss than OpenDP grants, ends in an error and never in a table."""
+    """Missing noise, or more loss than OpenDP grants, ends in an error and never in a table."""
 
     def broken(make, distance, rho, scale):
         raise RuntimeError("no randomness")

@@ -31,7 +31,7 @@ SIZES = {"mdav-ir": 4, "mdav": 4, "insensitive": 4}  # k, for the methods that n
 
 
 def panel(persons=20, records=4, seed=0):
-    """Return a table in which every person has so many records, shuffled."""
+    """Return a shuffled table with the same number of records per person."""
     rng = np.random.default_rng(seed)
     n = persons * records
     table = {"person": np.repeat(np.arange(persons), records), "sales": rng.uniform(0, 100, n)}

@@ -1,4 +1,4 @@
-"""The recount, given released tables that it has never seen: what it counts in them, and what it refuses."""
+"""The recount of released tables that other code made: counts and refusals."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ from shoal.tables.identifiers import NUMBERED
 
 
 class Parts:
-    """The least engine that can be counted: a released table in parts, and targets of so many records."""
+    """Minimal engine for the recount: a released table in parts, and targets of a given size."""
 
     def __init__(self, frames, rows, forgotten):
         self.tables, self.rows, self.forgotten = [open_table(frame) for frame in frames], rows, forgotten
@@ -47,7 +47,7 @@ class Parts:
         return [known._replace(**self.forgotten) if self.forgotten else known for _, known in found]
 
     def regroup(self, how):
-        """Bring records together as engines do that send arrays of the shapes that they are told."""
+        """Bring records together like engines that send arrays of declared shapes."""
         dealt = [how.deal(part, arrays, how.own[part], *how.dealing) for part, arrays in enumerate(self.arrays)]
         self.targets = np.concatenate([targets for targets, _ in dealt])
         assert not len(self.targets) or 0 <= self.targets.min() <= self.targets.max() < how.targets
@@ -68,7 +68,7 @@ class Parts:
 
 
 def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
-    """Recount a release; what is not named is as of a table that promises no more than k."""
+    """Recount a release; defaults are those of a table that promises only k."""
     frames = frames if isinstance(frames, list) else [frames]
     kinds, names, zeros = more.get("kinds", {}), frames[0].columns, more.get("zeros", {})
     columns = Columns(
@@ -243,7 +243,7 @@ def test_no_outsider_knows_sensitive_columns_weights_or_units():
 
 @pytest.mark.parametrize("rows", [1, 3, 100])
 def test_units_are_unique_by_all_their_records(rows):
-    """u and v have the same records in another order, w one of them only, x one of them twice, y others."""
+    """Units u and v have the same records in different order, w only one of them, x one of them twice, y others."""
     records = {"u": "ab", "v": "ba", "w": "a", "x": "aa", "y": "bc", "z": "a"}
     cells = [(unit, record) for unit, own in records.items() for record in own]
     units, values = zip(*cells, strict=True)

@@ -1,4 +1,4 @@
-"""The last pass over a partition: what a release costs by hand, groups of k, seeds, and what is refused."""
+"""The last pass over a partition: hand-worked losses of releases, groups of k, seeds, refusals."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""The report: what it says, what it must never say, and that a real browser shows it without help."""
+"""The report: its content, values it must never show, and its display in a real browser."""
 
 import json
 import pickle

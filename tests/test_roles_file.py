@@ -180,7 +180,7 @@ def spawned(*arguments, cwd):
 
 
 def test_inspect_edit_mask(tmp_path):
-    """As people do it: in processes of their own, with an editor in between."""
+    """As users do: in separate processes, with an editor in between."""
     firms(120).with_columns(last_name=pl.Series([f"Miller{i}" for i in range(120)])).write_csv(tmp_path / "firms.csv")
     done = spawned("inspect", "firms.csv", "-k", 3, "-o", "firms.roles.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -430,7 +430,7 @@ ASSESSED = {name: value for name, value in NAMED.items() if name not in ("identi
 
 
 def test_an_assessment_takes_roles(people, tmp_path):
-    """They mean what the same columns mean that are named one by one, missing codes and kinds among them."""
+    """They mean the same as columns named one by one, including codes for missing values and kinds."""
     masked = shoal.mask(people, 3, roles=ROLES, seed=0).data
     measures = {"k": 3, "measures": "population-risk"}  # uses weights
     expected = shoal.assess(people, masked, **ASSESSED, **measures)
@@ -507,7 +507,7 @@ def test_patterns_name_columns_of_an_assessment_and_next_to_roles(people):
 
 
 def test_the_hierarchy_of_a_stratum_names_joined_strata_and_nothing_else(people, tmp_path):
-    """As it does if it is named in the parameter kinds; without joined strata it has no use."""
+    """As for a hierarchy in the parameter kinds; without joined strata it has no use."""
     table = people.with_columns(region=pl.when(pl.int_range(len(people)) < 2).then(pl.lit("west")).otherwise("region"))
     ways = {"north": ["coast", "all"], "south": ["inland", "all"], "west": ["coast", "all"]}
     (tmp_path / "ways.csv").write_text("".join(f"{name},{','.join(above)}\n" for name, above in ways.items()))

@@ -1,4 +1,4 @@
-"""Rounding: which groups of a fractional solution are kept, and what a search gains by it."""
+"""Rounding: the groups kept from a fractional solution, and the gain of a search."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Models and their rules, group by group: against slow references, at their bounds, and in the words they are told in.
+"""Models and their rules, group by group: against slow references, at their bounds, and in messages.
 
 Tables are small: `make mutants` runs these tests with kernels that are not compiled.
 """
@@ -82,7 +82,7 @@ def test_groups_reach_what_their_histograms_say(model, ordered):
     ],
 )
 def test_how_far_a_group_is_from_its_bound(model, values, reached, lacks):
-    """Searches go where less is lacking, so it must grow with what is lacking."""
+    """Searches reduce the shortfall, so it must grow with the violation."""
     rest = [0, 1, 2, 3]
     rules, labels = rules_of(values + rest, model), np.repeat([0, 1], [len(values), len(rest)])
     found = reached_by(rules, 0, labels)
@@ -133,7 +133,7 @@ def test_groups_beyond_the_table_of_quantiles_are_measured_too():
 
 
 def check_swaps(found, rules, rule, rows, pairs):
-    """Hold what a swap is told to change against measuring the group anew."""
+    """Compare the reported change of a swap with a new measurement of the group."""
     members = np.sort([int(found.codes[row]) << 32 | int(row) for row in rows])
     one, size = np.zeros(len(rows), dtype=np.int64), len(rows)
     before = group_shortfall(rules, rule, rows, one, 1)[1][0]

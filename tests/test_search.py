@@ -145,7 +145,7 @@ def test_a_descent_ends_where_another_finds_nothing(values, m, d, scale, seed):
 
 
 def test_tables_of_few_distinct_values_end():
-    """In a process of its own: a search that does not end cannot be stopped."""
+    """In a separate process: an endless search could not be stopped."""
     program = """
 import numpy as np, shoal
 from shoal.core.measures import standardise

@@ -1,4 +1,4 @@
-"""Columns are selected by their exact names: polars takes a name such as ^.*$ for a pattern that matches others."""
+"""Columns are selected by their exact names, although polars takes names such as ^.*$ as patterns."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The site: nothing public is missing from the reference, and the examples run."""
+"""The site: every public name is in the reference, and the examples run."""
 
 import importlib.util
 import inspect

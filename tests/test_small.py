@@ -31,7 +31,7 @@ NONE, A, B, BOTH = (False, False), (True, False), (False, True), (True, True)
 
 
 def holders(sizes):
-    """Somebody else for every record."""
+    """Return a different unit for every record."""
     return [frozenset((place, i) for i in range(size)) for place, size in enumerate(sizes)]
 
 
@@ -491,7 +491,7 @@ def test_a_column_that_joining_leaves_empty_is_one_of_numbers(tmp_path, engine):
 
 @dataclass
 class Parts:
-    """The parts of a table, read one by one as every engine reads them."""
+    """Return the parts of a table, read one by one as in every engine."""
 
     tables: list[pl.DataFrame]
     columns: Any
@@ -513,7 +513,7 @@ class Parts:
 
 
 def blank_cells(table, cuts, k):
-    """Divide a table at some records and join small sets of records; return what is missing then, and the strata."""
+    """Divide a table at some records and join small sets of records; return the missing cells and the strata."""
     request = MaskRequest(k=k, columns=["x", "y"], by=["land", "town"])
     columns = choose_masked(request, Schema(table.columns, ["town", "x", "y", "left"]))
     ends = sorted({0, len(table), *cuts})

@@ -42,7 +42,7 @@ ASKED = {"k": 3, "columns": COLUMNS, "block": 200, "rest": "keep", "keep": ["rec
 
 @pytest.fixture(scope="module")
 def spark():
-    """Start a session whose driver gets 4 MB at most: counts, and the sample that blocks are chosen by."""
+    """Start a session whose driver receives at most 4 MB: counts, and the sample that chooses blocks."""
     active = sql.SparkSession.getActiveSession()
     if active is not None:
         yield active
@@ -135,7 +135,7 @@ def test_records_of_another_target_are_refused():
 
 @pytest.mark.parametrize("targets", [1, 7, 300])
 def test_every_row_comes_to_the_target_that_it_names(spark, targets):
-    """Whatever adaptive execution makes of partitions that are small or empty."""
+    """Also if adaptive execution changes small or empty partitions."""
     moved = pa.table({"target": pa.array(np.tile(np.arange(targets), 5), pa.int32())})
     placed = spark.createDataFrame(moved).repartitionById(targets, "target")
     places = placed.selectExpr("target", "spark_partition_id() as place").toArrow()
@@ -445,7 +445,7 @@ def tasks_of(tracker, group):
 
 @pytest.mark.parametrize("named", [False, True])
 def test_executors_on_this_machine_run_this_python_unless_another_is_named(tmp_path, named):
-    """A session of the user's has python3 of the path, which may be another Python without shoal."""
+    """A user's session runs the python3 on the path, which may be another Python without shoal."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)

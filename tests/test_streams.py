@@ -1,4 +1,4 @@
-"""Standard input and output in place of files."""
+"""Standard input and output instead of files."""
 
 import io
 import subprocess

@@ -1,4 +1,4 @@
-"""Sums that are kept, and whole numbers that keep them."""
+"""Sum rules in releases, and whole numbers that satisfy them."""
 
 import json
 import re
@@ -222,7 +222,7 @@ def test_controlled_rounding_by_hand():
     st.integers(2, 7),
 )
 def test_controlled_rounding_of_one_rule_is_the_best(parts, size):
-    """Of all ways to round every part up or down, none moves parts and total less."""
+    """No other way of rounding every part up or down changes parts and total less."""
     means = [Fraction(value, size) for _, value in parts]
     signs = [sign for sign, _ in parts]
     total = sum(sign * mean for sign, mean in zip(signs, means, strict=True))
@@ -311,7 +311,7 @@ def test_nothing_is_released_that_breaks_a_rule(monkeypatch, tmp_path):
 
 
 def test_a_rule_is_checked_as_it_was_written(monkeypatch):
-    """Totals that are not added up again break the rule that whole parts no longer obey."""
+    """If totals are not recomputed from rounded parts, the sum rule is broken."""
     monkeypatch.setattr("shoal.masking.aggregate.add_up", lambda *given: given[0])
     monkeypatch.setattr("shoal.masking.aggregate.round_together", lambda *given: given[3])
     with pytest.raises(VerificationError, match="is broken by"):

@@ -1,4 +1,4 @@
-"""Two-swap: the change of each swap, the paper's figures, and what must never happen."""
+"""Two-swap: the change of each swap, the paper's figures, and invariants."""
 
 import subprocess
 import sys
@@ -117,7 +117,7 @@ def test_what_was_improved_cannot_be_improved_again(variant, n, d, offset, value
 
 @pytest.mark.parametrize("method", ["two-swap", "decomposition"])
 def test_a_stratum_of_next_to_no_spread_ends(tmp_path, method):
-    """In a process of its own: before, this ran in circles."""
+    """In a separate process: this used to run forever."""
     rows = ["r,x", "A,0", "A,0", "A,1e18", "B,58", "B,42", "B,35", "B,92", "B,37", "B,27"]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "shoal", "mask", "t.csv", "-k", "3", "--by", "r", "-m", method, "-o", "o.csv"]

@@ -1,4 +1,4 @@
-"""k persons, not k records: groups hold the records of at least k different units, recounted in what is released."""
+"""k persons, not k records: groups have records of at least k different units, recounted in the release."""
 
 import json
 
@@ -26,7 +26,7 @@ def fewest(table, keys, unit):
 
 
 def panel(persons=40, rows=4, seed=0):
-    """Several records a person, near each other: groups of records would hold few persons."""
+    """Return several similar records per person, so that groups of records would have few persons."""
     rng = np.random.default_rng(seed)
     person = np.repeat(np.arange(persons), rows)
     return pl.DataFrame(

@@ -1,4 +1,4 @@
-"""Zeros that are kept: who is zero stays zero, among records that are zero in the same columns."""
+"""Preserved zeros: zeros stay zero, among records that are zero in the same columns."""
 
 import json
 import re
@@ -28,7 +28,7 @@ FIRMS = pl.DataFrame(
 
 
 def patterns(frame, zeros):
-    """Say of each record in which columns it is zero, from the numbers alone."""
+    """Return the zero columns of each record, from the numbers alone."""
     return [tuple(value == 0 for value in row) for row in frame.select(zeros).rows()]
 
 

@@ -1,4 +1,4 @@
-"""What was released, read and counted by other means than shoal's own."""
+"""Independent recount of releases, without the code of shoal."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ EXACT = (".parquet", ".feather")
 
 
 class BrokenError(Exception):
-    """A release does not keep what it says."""
+    """A release breaks one of its promises."""
 
 
 def read_cells(data, dialect):
@@ -63,14 +63,14 @@ def _read_text(path, dialect):
 
 
 def _value(value):
-    """Return a cell as something that can be counted: NaN is equal to NaN, and not to None."""
+    """Return a cell as a hashable value: NaN equals NaN but not None."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
 def check_release(case, release, data):
-    """Raise `BrokenError` if the released table does not keep k, its records or what was not to be masked."""
+    """Raise `BrokenError` if the release breaks k, lacks records or changes columns that were not to be masked."""
     names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
     if isinstance(data, np.ndarray):  # columns are named by their number in the array that was given
         dropped = release.parameters["identifiers"] or []
@@ -126,7 +126,7 @@ def _check_names(case, release, names):
 
 
 def _check_left_out(case, release, rows):
-    """Raise `BrokenError` if more records are left out than the release says, or than was accepted."""
+    """Raise `BrokenError` if more records are suppressed than the release reports or the request allows."""
     if case.form in (".csv", ".xlsx"):  # where a line without any cell is no record
         return
     given = case.table.num_rows
@@ -139,14 +139,14 @@ def _check_left_out(case, release, rows):
 
 
 def _listed(names):
-    """Return names that were given as one, several or none."""
+    """Return a list of names from one name, several or None."""
     if names is None or isinstance(names, np.ndarray):
         return []
     return [names] if isinstance(names, (str, int)) else list(names)
 
 
 def check_groups(k, columns, whose):
-    """Raise `BrokenError` if a combination of cells belongs to fewer than k different owners of records."""
+    """Raise `BrokenError` if a combination of cells belongs to fewer than k different units."""
     members = defaultdict(set)
     for row, cells in enumerate(zip(*columns, strict=True)):
         members[cells].add(whose[row])
@@ -156,7 +156,7 @@ def check_groups(k, columns, whose):
 
 
 def _check_left(case, name, columns, release):
-    """Compare a column that is released as it was with the given one, for forms that keep values as they are."""
+    """Compare an unchanged column with the original, for forms that preserve values."""
     kept = case.form in ("polars", "pyarrow") if case.output is None else case.form == case.output in EXACT
     if not kept or not len(release.kept) or Counter(case.table.column_names)[name] != 1:
         return
