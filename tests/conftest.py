@@ -84,7 +84,7 @@ def _bytes_stream():
 
 
 def command(*arguments, cwd="."):
-    """Run a command of shoal as ``python -m shoal`` does, but in this process, which has imported everything already.
+    """Run a shoal command like ``python -m shoal``, but in this process, which has imported everything already.
 
     For what a command does and says; a signal, an import or the end of a process needs a process.
     """

@@ -563,8 +563,8 @@ def test_a_format_must_say_whole_dates_or_times(format_):
 @pytest.mark.parametrize(
     ("column", "kinds", "words"),
     [
-        (pl.Series([1, 2, 3]), {"a": shoal.Date()}, "must hold dates, times, durations or text.*Int64"),
-        (pl.Series([1.5, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "must hold dates, times, durations or text.*Float64"),
+        (pl.Series([1, 2, 3]), {"a": shoal.Date()}, "must contain dates, times, durations or text.*Int64"),
+        (pl.Series([1.5, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "must contain dates, times, durations or text.*Float64"),
         (pl.Series([1, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "record 1 holds '1'"),
         (pl.Series([NEW_YEAR] * 3), {"a": shoal.Date("%Y-%m-%d")}, "without a format"),
         (pl.Series([NEW_YEAR] * 3), {"a": shoal.Nominal()}, "already has a type.*got Nominal"),
@@ -597,7 +597,7 @@ def test_types_that_are_no_dates_are_refused_by_name():
     spans = pa.table({"a": pa.array([pa.MonthDayNano([1, 2, 3])] * 4)})
     with pytest.raises(InputError, match="month_day_nano_interval"):
         shoal.mask(spans, 2, columns=["a"])
-    with pytest.raises(InputError, match="arrays hold numbers"):
+    with pytest.raises(InputError, match="arrays contain numbers"):
         shoal.mask(np.arange(4.0), 2, columns=[0], kinds={0: shoal.Date()})
 
 

@@ -501,8 +501,8 @@ def test_excel_files_that_are_no_tables(tmp_path, first, names, error, words):
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (pl.DataFrame({"v": np.zeros(1_048_576)}), "at most 1,048,575 records in a sheet, got 1,048,576"),
-        (pl.DataFrame({"v": ["x" * 32_768]}), "at most 32,767 characters in a cell; column 'v' has more"),
+        (pl.DataFrame({"v": np.zeros(1_048_576)}), "at most 1,048,575 records per sheet, got 1,048,576"),
+        (pl.DataFrame({"v": ["x" * 32_768]}), "at most 32,767 characters per cell; column 'v' has more"),
     ],
 )
 def test_what_excel_cannot_hold_is_refused(tmp_path, frame, words):

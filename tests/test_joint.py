@@ -152,7 +152,7 @@ def _bounds(hits: int, trials: int, error: float) -> tuple[float, float]:
 
 
 def _worst_excess(columns: int, noise: float, trials: int, error: float = 1e-6) -> float:
-    """Return how surely the worst event breaks (ε, δ) = (1, 0.05) for two neighbours; above 0: broken.
+    """Return a lower bound of the excess of the worst event over (ε, δ) = (1, 0.05) for two neighbours; > 0 is broken.
 
     The events are "at most t cells of the release are 0". There are 6 columns + 1 of them, in two directions, with two
     frequencies each: a mechanism that keeps the promise is called broken with probability at most 26 · 2 · 1e-6.

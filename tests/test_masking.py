@@ -506,8 +506,8 @@ def test_refusals_name_what_is_wrong(table, change, words):
         (pl.DataFrame({"name": ["x", "y", "z"]}), "No column can be masked: name (drop: "),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "the table has 0 records"),
         ([[1.0, 2.0]], "must be a pandas, polars or pyarrow table"),
-        (np.array([["a"]]), "must be an array of numbers"),
-        (np.zeros((2, 2, 2)), "records in rows"),
+        (np.array([["a"]]), "must be a numeric array"),
+        (np.zeros((2, 2, 2)), "one record per row"),
         (pd.DataFrame([[1.0, 2.0]] * 4, columns=["a", "a"]), "'a' appears more than once"),
         (pa.table([[1.0, 2.0], [1.0, 2.0]], names=["a", "a"]), "'a' appears more than once"),
     ],
@@ -519,7 +519,7 @@ def test_tables_that_cannot_be_masked(data, words):
 
 
 def test_an_array_has_no_names_to_write(tmp_path):
-    with pytest.raises(InputError, match="'output' writes tables whose columns have names"):
+    with pytest.raises(InputError, match="'output' requires named columns"):
         shoal.mask(np.arange(8.0), 2, output=tmp_path / "out.csv")
 
 
@@ -742,7 +742,7 @@ def test_arrays_of_other_classes_are_masked_or_refused():
     assert type(release.data) is np.ndarray
     assert np.array_equal(release.data, shoal.mask(X, 3).data)
     if np.dtype(np.longdouble).itemsize > 8:
-        with pytest.raises(InputError, match=r"'data' must be .* at most 64 bits, got type float.*Convert it first"):
+        with pytest.raises(InputError, match=r"'data' must be .* at most 64 bits, got type float.*Use data.astype"):
             shoal.mask(X.astype(np.longdouble), 3)
 
 

@@ -98,9 +98,7 @@ def parse_csv(  # noqa: PLR0913 - the parameters of CSV files
         raise InputError(f"{parameter('decimal')} must be '.' or ',', got {decimal!r}.")
     if thousands is not None and (thousands not in SIGNS or thousands == decimal):
         listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
-        raise InputError(
-            f"{parameter('thousands')} must be {listed} and differ from the decimal sign, got {thousands!r}."
-        )
+        raise InputError(f"{parameter('thousands')} must be {listed}, not the decimal sign, got {thousands!r}.")
     content, encoding = _decode(path, raw, encoding, whole=whole)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
