@@ -192,7 +192,7 @@ def repeat(page):
     return told
 
 
-def test_the_whole_way_on_the_demo_table(page, home):
+def test_all_steps_on_the_demo_table(page, home):
     go(page, "Roles")
     counts = page.locator("[data-test=counts]")
     before = counts.inner_text()
@@ -233,7 +233,7 @@ def test_the_whole_way_on_the_demo_table(page, home):
         playwright.expect(page.frame_locator("iframe").locator("body")).to_contain_text(words)
 
 
-def test_what_a_release_does_not_protect_stands_first(page, home):
+def test_unprotected_columns_come_first(page, home):
     """On the card of a version before any figure, and at the head of the checklist."""
     same = ["flu", "none", "none", "none"] * 25
     pl.DataFrame({"sales": [*range(1, 100), 10**6], "illness": sorted(same)}).write_csv(home / "patients.csv")
@@ -258,7 +258,7 @@ def test_what_a_release_does_not_protect_stands_first(page, home):
     playwright.expect(labels.filter(has_text="(p %-rule): sales in 1 of 20 groups.")).to_have_count(1)
 
 
-def test_the_whole_way_on_adult_from_its_path(page, home):
+def test_all_steps_on_adult_from_its_path(page, home):
     source = next((p for p in (ROOT.parent / "shared" / "data", *_named_data()) if (p / "adult.csv").exists()), None)
     if source is None:
         pytest.skip("adult.csv is not here")
@@ -298,7 +298,7 @@ def set_k(page, k):
     page.locator(f"[data-test=preview][data-k='{k}']").wait_for()
 
 
-def test_only_what_the_form_shows_is_released(page, home):
+def test_only_columns_shown_in_the_form_are_released(page, home):
     people = firms(200).with_columns(name=pl.format("Person {}", pl.int_range(200)))
     people.write_csv(home / "people.csv")
     open_table(page, home / "people.csv", 200)
@@ -367,7 +367,7 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     playwright.expect(page.get_by_text("There is no version yet.")).to_be_visible()
 
 
-def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(page, home):
+def test_replace_overwrites_the_named_files_and_the_form_keeps_its_values(page, home):
     folder = home / "releases"
     folder.mkdir()
     firms(200).write_csv(folder / "small.csv")
@@ -420,7 +420,7 @@ def _named_data():
     return [Path(os.environ["SHOAL_DATA"])] if "SHOAL_DATA" in os.environ else []
 
 
-def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(page, context, server):
+def test_stop_keeps_the_best_groups_and_a_reload_keeps_the_work(page, context, server):
     go(page, "Protect")
     page.get_by_label("Method", exact=True).select_option("search")
     page.get_by_label("Time limit", exact=True).fill("600")  # Stop ends the search, however slow the machine is
@@ -441,7 +441,7 @@ def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(pa
     playwright.expect(page.get_by_text("A second run may give other values")).to_be_visible()
 
 
-def test_keys_alone_reach_and_do_everything(page):
+def test_all_steps_work_by_keyboard(page):
     def tab_to(name):
         for _ in range(60):
             page.keyboard.press("Tab")
@@ -466,7 +466,7 @@ def test_keys_alone_reach_and_do_everything(page):
     page.locator("[data-test=version-1]").wait_for()
 
 
-def test_a_broken_file_is_refused_in_the_words_of_the_command_line(page, home):
+def test_a_damaged_file_is_refused_with_the_message_of_the_command_line(page, home):
     with pytest.raises(shoal.ShoalError) as refusal:
         shoal.inspect(home / "broken.csv")
     page.get_by_label("Path of the file").fill(f' "{home / "broken.csv"}" ')  # as some file managers copy it
@@ -577,7 +577,7 @@ def test_roles_are_saved_to_a_file_and_read_from_one(page, home):
     assert (home / "few-by-page.csv").read_bytes() == Path(repeated[-1]).read_bytes()
 
 
-def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
+def test_a_dropped_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
     (home / "kept").mkdir()
     firms(200).write_csv(home / "kept" / "dragged.csv")
     page.locator("input[type=file]").set_input_files(home / "kept" / "dragged.csv")
@@ -617,7 +617,7 @@ def open_work(page, name):
     page.get_by_role("button", name=f"Open {name}").click()
 
 
-def test_files_of_other_programs_go_all_the_way(page, home):
+def test_files_of_other_programs_are_masked(page, home):
     table = firms(200).drop("research")
     table.write_excel(home / "excel.xlsx")
     table.write_parquet(home / "arrow.parquet")
@@ -824,7 +824,7 @@ def test_markup_in_saved_work_stays_text(page, home):
         playwright.expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_only_the_browser_with_the_token_from_the_page_itself_is_answered(server, context):
+def test_only_requests_with_the_token_of_the_page_are_answered(server, context):
     where = urlsplit(server.address)
 
     def ask(path="/", method="GET", **headers):
@@ -869,7 +869,7 @@ def test_closing_the_page_ends_the_server_after_a_while(context, tmp_path):
     page.close()
 
 
-def test_work_outlives_its_page(context, tmp_path):
+def test_work_survives_its_page(context, tmp_path):
     firms(200).write_csv(tmp_path / "firms.csv")
     server = Server(tmp_path, tmp_path / "firms.csv")
     page = context.new_page()
@@ -902,7 +902,7 @@ def test_work_outlives_its_page(context, tmp_path):
     assert server.end(signal.SIGINT) == 0
 
 
-def test_settings_outlive_a_killed_server_and_originals_do_not(context, tmp_path):
+def test_settings_survive_a_killed_server_and_originals_do_not(context, tmp_path):
     firms(200).write_csv(tmp_path / "firms.csv")
     server = Server(tmp_path, tmp_path / "firms.csv")
     page = context.new_page()

@@ -230,7 +230,7 @@ def test_linkage_within_cells_of_any_size(sample):
     assert 0.2 < found.share < 0.9
 
 
-def test_what_an_outsider_knows_is_linked_and_counted_and_nothing_else():
+def test_only_columns_known_to_outsiders_are_linked_and_counted():
     rng = np.random.default_rng(0)
     table = pl.DataFrame(
         {"x": rng.normal(size=90), "y": rng.normal(size=90), "town": rng.integers(0, 4, 90), "z": rng.permutation(90)}
@@ -409,7 +409,7 @@ def test_assess_agrees_with_the_release(masked, assessment):
     assert "<table>" in assessment._repr_html_()
 
 
-def test_every_measure_of_risk_says_what_it_means(assessment):
+def test_every_measure_of_risk_explains_itself(assessment):
     for finding in assessment.risk:
         assert finding.means.endswith(".")
         assert "not" in finding.limits

@@ -269,7 +269,7 @@ def test_hand_worked_one_to_one_linkage():
     assert (found.share, found.chance, found.interval) == (0.5, 0.5, None)
 
 
-def test_neighbourhoods_tell_about_as_much_as_the_whole(monkeypatch):
+def test_neighbourhoods_estimate_the_whole_table(monkeypatch):
     x = np.random.default_rng(2).normal(size=(900, 3))
     release = shoal.mask(x, 3, method="mdav")
     whole = assign(x, release.data, release.labels)
@@ -345,7 +345,7 @@ def test_hand_worked_regression_on_categories():
 # --- asking for them -----------------------------------------------------------------------------------------------
 
 
-def test_nothing_more_is_measured_unless_asked(masked):
+def test_optional_measures_are_computed_only_on_request(masked):
     table, release = masked
     found = shoal.assess(table, release.data)
     fields = {name.replace("-", "_") for name in MEASURES}
@@ -353,7 +353,7 @@ def test_nothing_more_is_measured_unless_asked(masked):
     assert all(callable(import_module(measure.home).measure) for measure in MEASURES.values())
 
 
-def test_all_measures_are_told(everything, tmp_path):
+def test_all_measures_are_reported(everything, tmp_path):
     text = str(everything)
     for words in ("interval disclosure of records", "risk by robust distance", "one-to-one linkage", "special uniques",
                   "risk in the population", "robust eigenvalues", "Frequency tables", "region × sector", "overlap %",
@@ -372,7 +372,7 @@ def test_all_measures_are_told(everything, tmp_path):
     assert "<table>" in everything._repr_html_()
 
 
-def test_the_report_of_a_release_tells_none_of_them(masked, tmp_path):
+def test_the_report_of_a_release_shows_no_optional_measures(masked, tmp_path):
     table, release = masked
     page = release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
     for words in ("one-to-one", "robust", "interval disclosure of records", "eigenvalue", "special uniques"):
@@ -406,7 +406,7 @@ def test_measures_of_the_masked_columns_by_default(masked):
         ({"model": "profit ~ region + name"}, "'name', which has 400 different values"),
     ],
 )
-def test_what_does_not_go_together_is_refused(masked, keywords, message):
+def test_incompatible_measures_are_refused(masked, keywords, message):
     table, release = masked
     named = table.with_columns(name=pl.int_range(400).cast(pl.String))
     released = release.data.with_columns(name=named["name"])
@@ -422,7 +422,7 @@ def test_too_many_keys_are_refused():
     assert found.risk.special_uniques.few == (1.0, 1.0)
 
 
-def test_numbers_are_asked_for_where_there_are_none():
+def test_measures_of_numbers_require_numeric_columns():
     table = pl.DataFrame({"job": ["a", "a", "b", "b"], "left": [1, 2, 3, 4]})
     masked = table.with_columns(job=pl.lit("a"))
     asked = {"columns": "job", "kinds": {"job": shoal.Nominal()}}

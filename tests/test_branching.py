@@ -191,7 +191,7 @@ def test_altered_cases_are_rejected(divided):
     assert "cover" in shoal.verify_bound(X, 2, replace(certificate, cases=(same, same))).reason
 
 
-def test_branching_is_bounded_and_stops_when_told(no_rounds):
+def test_branching_is_bounded_and_can_be_stopped(no_rounds):
     X = np.random.default_rng(5).normal(size=(60, 2))
     labels = shoal.partition(X, 2)
     bounds = []

@@ -50,7 +50,7 @@ def smallest_group(path, columns):
     return min(Counter(tuple(row[column] for column in columns) for row in rows).values())
 
 
-def test_mask_does_the_whole_job(folder):
+def test_mask_writes_all_outputs(folder):
     out, labels, manifest = folder / "out.csv", folder / "labels.csv", folder / "run.json"
     done = spawned(
         "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-c", "wages", "--by", "region", "-m", "v-mdav",
@@ -271,7 +271,7 @@ def test_an_interrupted_search_releases_its_best(folder, tmp_path):
     assert smallest_group(tmp_path / "out.csv", ["sales", "wages"]) >= 3
 
 
-def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
+def test_search_with_a_bound_reports_the_gap(folder, tmp_path):
     done = command(
         "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "search", "-O", "steps=2000", "--bound",
         "-o", tmp_path / "out.csv", "--manifest", tmp_path / "run.json",
@@ -338,7 +338,7 @@ def test_demo_ends_with_its_files(tmp_path):
     assert again.returncode == 0
 
 
-def test_assess_fails_where_k_is_broken(folder, tmp_path):
+def test_assess_fails_if_k_is_broken(folder, tmp_path):
     masked = tmp_path / "masked.csv"
     assert command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "fixed", "-o", masked).returncode == 0
     broken = command("assess", folder / "firms.csv", masked, "-k", 5)
@@ -363,7 +363,7 @@ def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def test_messages_speak_the_language_of_the_command_line(tmp_path):
+def test_messages_name_flags_on_the_command_line(tmp_path):
     write_file(firms(60), tmp_path / "firms.csv")
     runs = {
         "--missing group": ["-k", 3, "--missing", "error"],
@@ -383,7 +383,7 @@ def test_messages_speak_the_language_of_the_command_line(tmp_path):
         assert "Parameter" not in done.output
 
 
-def test_the_command_line_asks_for_every_parameter_of_a_request():
+def test_the_command_line_has_an_option_for_every_parameter_of_a_request():
     from shoal.cli.mask_command import mask
     from shoal.cli.terminal import flags_of
     from shoal.masking.request import parameters
@@ -457,7 +457,7 @@ SHOWN = "pay\\x1b[2J\\x07\\x9b31m\\u202e\\u2066"
         ["publish", "in.csv", "--epsilon", 1, "-c", HOSTILE, "--bounds", f"{HOSTILE}=-3,3", "-o", "out.csv"],
     ],
 )
-def test_no_name_value_or_path_steers_the_terminal(hostile, arguments):
+def test_names_values_and_paths_cannot_control_the_terminal(hostile, arguments):
     check_printed(spawned(*arguments, cwd=hostile), "\\x1b[2J\\x07\\x9b31m\\u202e\\u2066")
 
 
@@ -520,7 +520,7 @@ class PanicError(BaseException):
     ],
     ids=lambda error: f"{type(error).__name__} {error}"[:40],
 )
-def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
+def test_lack_of_memory_is_reported_in_one_line(folder, tmp_path, monkeypatch, error):
     def fail(*_):
         raise error
 
@@ -532,7 +532,7 @@ def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_half_written_says_nothing_where_memory_runs_out(folder, tmp_path, monkeypatch):
+def test_failing_destructors_print_nothing_without_memory(folder, tmp_path, monkeypatch):
     class HalfWritten:
         def __del__(self):
             raise ValueError("it cannot be closed")
@@ -549,7 +549,7 @@ def test_what_is_half_written_says_nothing_where_memory_runs_out(folder, tmp_pat
     assert complaints == []
 
 
-def test_a_refusal_names_a_lack_of_memory_only_if_it_follows_from_one(folder, tmp_path, monkeypatch):
+def test_a_refusal_names_a_lack_of_memory_only_if_that_is_the_cause(folder, tmp_path, monkeypatch):
     damaged = FileError("File in.parquet cannot be read as .parquet.")
     damaged.__context__ = OSError("Failed to launch worker thread: Resource temporarily unavailable")
     printed = []
@@ -562,7 +562,7 @@ def test_a_refusal_names_a_lack_of_memory_only_if_it_follows_from_one(folder, tm
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_rust_prints_no_backtrace_where_memory_runs_out():
+def test_rust_prints_no_backtrace_without_memory():
     """While it did, it asked for memory, and waited for itself forever."""
     code = """
 import sys

@@ -204,7 +204,7 @@ def test_two_columns_prove_more_than_either():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e3])
-def test_where_the_keys_lie_does_not_matter(shift):
+def test_the_offset_of_keys_does_not_matter(shift):
     rng = np.random.default_rng(3)
     values = rng.integers(0, 5, 40)
     Z = standardise(rng.normal(size=(40, 2)) + values[:, None])

@@ -106,7 +106,7 @@ def test_individual_ranking_masks_within_missing_cells():
     assert release.sizes.min() >= 3
 
 
-def test_slow_methods_are_left_out_aloud(monkeypatch):
+def test_omitted_slow_methods_are_reported(monkeypatch):
     monkeypatch.setattr(cost, "PROBE", 100)
     X = np.random.default_rng(0).normal(size=(300, 2))
     found = shoal.compare(X, 3, methods=["mdav", "individual-ranking"], time_limit=1e9)
@@ -190,7 +190,7 @@ def test_strata_share_a_time_limit(monkeypatch):
     assert given == pytest.approx([2.5, 7.5 / 3, 1.5 / 2, 0.0])
 
 
-def test_a_run_beyond_the_time_limit_is_left_out_aloud(monkeypatch):
+def test_an_omitted_run_beyond_the_time_limit_is_reported(monkeypatch):
     def partition(X, k, *, state):
         while len(X) == 300 and k == 3 and not state[STOP]:
             time.sleep(0.01)
@@ -333,7 +333,7 @@ def promised():
     return shoal.compare(patients(), [3, 5], **KEYS, diversity=[2, "entropy:2"], closeness=[0.3, 0.5], time_limit=300)
 
 
-def test_every_promise_is_tried_beside_none(promised):
+def test_every_promise_is_compared_with_none(promised):
     expected = {"", "diversity 2", "diversity entropy:2", "closeness 0.3", "closeness 0.5"}
     assert {(t.k, t.promise) for t in promised.trials if t.method == "auto"} == {
         (k, promise) for k in (3, 5) for promise in expected
@@ -352,7 +352,7 @@ def test_promises_cost_what_masking_with_them_loses(promised):
         assert release.promise == trial.promise
 
 
-def test_prices_are_read_off_the_trials(promised):
+def test_costs_of_promises_follow_from_the_trials(promised):
     losses = {(t.k, t.promise): t.loss for t in promised.trials if t.method == "auto"}
     found = {(price.parameter, price.name, price.k): price for price in promised.prices}
     assert set(found) == {
@@ -379,7 +379,7 @@ def test_only_runs_that_promise_the_same_beat_each_other():
     assert found.cells()[0][2] == "promise"
 
 
-def test_promises_that_cannot_be_kept_are_left_out_aloud():
+def test_omitted_promises_that_cannot_be_kept_are_reported():
     table = patients().with_columns(region=pl.when(pl.col("days") > 6).then(pl.lit("old")).otherwise(pl.lit("young")))
     found = shoal.compare(table, 3, **KEYS, by="region", closeness=[0.01, 0.6], methods="auto")
     assert {t.promise for t in found.trials} == {"", "closeness 0.6"}
@@ -412,7 +412,7 @@ def test_wrong_promises_are_named(keywords, message):
 
 
 @pytest.mark.parametrize("asked", [{"closeness": 0.4, "diversity": "entropy:2"}, {"closeness": {"ill": 0.4}}])
-def test_a_release_is_put_beside_other_promises(asked):
+def test_a_release_is_compared_with_other_promises(asked):
     release = shoal.mask(patients(), 4, **KEYS, **asked)
     found = compare_around(release, patients())
     (own,) = [t for t in found.trials if t.k == 4 and t.promise == release.promise]
@@ -426,7 +426,7 @@ def test_a_release_is_put_beside_other_promises(asked):
     assert {t.k for t in found.trials} == {2, 3, 4, 5, 8, 10, 15}
 
 
-def test_a_release_of_units_is_put_beside_other_sizes():
+def test_a_release_of_units_is_compared_with_other_sizes():
     asked = {"columns": ["age", "pay"], "unit": "person", "identifiers": "person"}
     found = compare_around(shoal.mask(patients(), 3, **asked), patients())
     by_k = {trial.k: trial.loss for trial in found.trials}
@@ -466,7 +466,7 @@ def test_promises_on_the_command_line(tmp_path):
     assert "Name them in --confidential." in failed.stderr
 
 
-def test_strata_that_no_k_suits_are_refused_with_what_masking_can_do(tmp_path):
+def test_strata_too_small_for_any_k_are_refused_with_remedies(tmp_path):
     pl.DataFrame({"x": range(9), "y": range(9), "town": ["a"] * 8 + ["b"]}).write_csv(tmp_path / "in.csv")
     done = command(
         "compare", "in.csv", "-k", "2,3", "-c", "x", "-c", "y", "--by", "town", "--small", "error", cwd=tmp_path
@@ -477,7 +477,7 @@ def test_strata_that_no_k_suits_are_refused_with_what_masking_can_do(tmp_path):
     assert joined.returncode == 0, joined.stderr
 
 
-def test_what_was_compiled_on_the_way_does_not_count_as_slow():
+def test_time_for_compiling_does_not_count_as_slow():
     X = np.random.default_rng(0).normal(size=(60, 2))
     release = shoal.mask(X, 4, method="mdav")
     slow = replace(release, timings={"partition": 9.0})
@@ -665,7 +665,7 @@ def test_a_vector_of_weights_is_not_ignored_on_the_map():
     assert trial.loss == pytest.approx(release.loss, rel=1e-12)
 
 
-def test_a_method_that_cannot_do_what_is_asked_is_left_out_by_name():
+def test_a_method_that_cannot_fulfil_the_request_is_left_out_by_name():
     table = firms(60).select("sales", "wages", total=pl.col("sales") + pl.col("wages"))
     found = shoal.compare(table, 3, methods=["mdav", "individual-ranking"], sums="total = sales + wages")
     assert [trial.method for trial in found.trials] == ["mdav"]

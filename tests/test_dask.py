@@ -185,7 +185,7 @@ def test_csv_files_on_dask(client, tmp_path, thousands, before):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dask.parquet", "in.csv", "local.parquet"]
 
 
-def test_a_report_says_what_is_known_of_a_table_on_a_cluster(client, table, tmp_path):
+def test_a_report_shows_available_figures_of_a_table_on_a_cluster(client, table, tmp_path):
     release = shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200, **UNCHANGED)
     page = release.report(tmp_path / "r.html").read_text()
     assert release.verified in page

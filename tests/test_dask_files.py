@@ -115,7 +115,7 @@ def test_the_command_line_takes_addresses(in_memory, expected):
 
 
 @pytest.mark.parametrize("ending", [VerificationError("not k"), KeyboardInterrupt(), OSError("disk")], ids=repr)
-def test_what_was_written_goes_if_the_recount_fails(in_memory, tmp_path, monkeypatch, ending):
+def test_written_files_are_removed_if_the_recount_fails(in_memory, tmp_path, monkeypatch, ending):
     there = {}
 
     def fails(*given, **named):
@@ -131,7 +131,7 @@ def test_what_was_written_goes_if_the_recount_fails(in_memory, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_recount_reads_what_was_written(in_memory, monkeypatch):
+def test_the_recount_reads_the_written_files(in_memory, monkeypatch):
     write = engine.write_parts
 
     def spoiled(*given):
@@ -148,7 +148,7 @@ def test_the_recount_reads_what_was_written(in_memory, monkeypatch):
     assert not in_memory.find("/out.parquet")
 
 
-def test_who_writes_too_late_removes_that_file(in_memory):
+def test_a_late_writer_removes_its_file(in_memory):
     from shoal.tables.addresses import abandon, begin, write_part
 
     begin("memory://late.parquet")
@@ -185,7 +185,7 @@ def _umask():
     return mask
 
 
-def test_an_older_table_stays_until_the_new_one_is_whole(table, tmp_path, here, monkeypatch):
+def test_an_older_table_stays_until_the_new_one_is_complete(table, tmp_path, here, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
     shoal.mask(tmp_path / "in.parquet", 3, engine="dask", output=out, **ASKED)
@@ -217,7 +217,7 @@ def test_an_older_table_stays_until_the_new_one_is_whole(table, tmp_path, here, 
         ("memory://in", {"output": "memory://x.parquet", "engine": "memory"}, "which only clusters write to"),
     ],
 )
-def test_what_cannot_be_done_at_addresses_is_refused(in_memory, tmp_path, monkeypatch, data, more, message):
+def test_options_that_addresses_do_not_support_are_refused(in_memory, tmp_path, monkeypatch, data, more, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((InputError, FileError), match=message):
         shoal.mask(data, 3, **{"engine": "dask", **more}, **ASKED)
@@ -225,7 +225,7 @@ def test_what_cannot_be_done_at_addresses_is_refused(in_memory, tmp_path, monkey
     assert not in_memory.find("/out.parquet")
 
 
-def test_csv_files_need_a_path_beside_which_they_are_rewritten(in_memory, table, tmp_path):
+def test_csv_files_need_a_local_path_for_rewritten_parts(in_memory, table, tmp_path):
     table.write_csv(tmp_path / "in.csv")
     with pytest.raises(InputError, match="Convert them to Parquet first"):
         shoal.mask(tmp_path / "in.csv", 3, engine="dask", output="memory://out.parquet", **ASKED)
@@ -262,7 +262,7 @@ def _refuse(*_):
     raise VerificationError("fewer than k")
 
 
-def test_a_frame_that_changes_from_one_computation_to_the_next_is_found_out(table, here):
+def test_a_frame_that_changes_between_computations_is_detected(table, here):
     seen = []
 
     def make(start):
@@ -275,7 +275,7 @@ def test_a_frame_that_changes_from_one_computation_to_the_next_is_found_out(tabl
     shoal.mask(frame.persist(), 3, **ASKED)
 
 
-def test_a_file_that_changes_meanwhile_is_found_out(table, tmp_path, here, monkeypatch):
+def test_a_file_that_changes_during_the_run_is_detected(table, tmp_path, here, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet")
     group = pipeline._group
 
@@ -289,7 +289,7 @@ def test_a_file_that_changes_meanwhile_is_found_out(table, tmp_path, here, monke
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_numbers_that_are_text_are_refused_in_a_frame(table, here):
+def test_numbers_stored_as_text_are_refused_in_a_frame(table, here):
     frame = table.select("b").to_pandas().assign(pay=[*map(str, range(699)), "Total"])
     with pytest.raises(InputError, match="'pay' contains numbers, but record 700 holds 'Total'"):
         shoal.mask(dd.from_pandas(frame, npartitions=3), 3)

@@ -143,7 +143,7 @@ def test_compare_and_assess_read_databases(people, tmp_path):
     assert in_python.risk.anonymity.k == len(FRAME)
 
 
-def test_a_path_from_the_root_has_four_slashes_and_one_from_here_three(people, monkeypatch):
+def test_absolute_paths_have_four_slashes_and_relative_ones_three(people, monkeypatch):
     path = Path(people.removeprefix("sqlite:///"))
     monkeypatch.chdir(path.parent)
     for address in ("sqlite:///people.db", f"sqlite:///{path}", "SQLite:///people.db"):
@@ -162,14 +162,14 @@ def test_a_path_from_the_root_has_four_slashes_and_one_from_here_three(people, m
         (None, "parameter 'query' is required"),
     ],
 )
-def test_a_query_without_an_answer_is_refused_in_one_line(people, query, reason):
+def test_a_query_without_a_result_is_refused_in_one_line(people, query, reason):
     with pytest.raises((FileError, InputError), match=f"(?i){reason}") as refused:
         shoal.mask(people, 5, query=query)
     assert "\n" not in str(refused.value)
     assert len(read_database(people, "people")) == len(FRAME)
 
 
-def test_what_a_database_cannot_do_is_refused_by_name(people, tmp_path):
+def test_options_that_databases_do_not_support_are_refused_by_name(people, tmp_path):
     out = tmp_path / "out.parquet"
     for setting in ({"engine": "local"}, {"memory": "1GB"}, {"engine": "dask"}, {"engine": "spark"}):
         with pytest.raises(InputError, match=rf"{next(iter(setting))}=.*export it to a Parquet file"):

@@ -118,7 +118,7 @@ def marked(folder):
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 @pytest.mark.parametrize("step", range(len(STEPS)), ids=[name for _, name in STEPS])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder, monkeypatch, template, engine, step):
+def test_a_killed_run_leaves_old_files_and_leftovers_that_the_next_removes(folder, monkeypatch, template, engine, step):
     if template is None:
         pytest.skip("there are no forks here")
     template.run(site.addsitedir, str(Path(__file__).parent))
@@ -147,7 +147,7 @@ def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder,
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, monkeypatch, sign):
+def test_ctrl_c_releases_the_groups_of_a_search_and_sigterm_nothing(folder, monkeypatch, sign):
     group = pipeline._group
 
     def interrupted(*given):
@@ -164,7 +164,7 @@ def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, 
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("keep", [True, False])
-def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, keep, before):
+def test_an_interrupt_at_the_start_of_work_leaves_no_thread(monkeypatch, keep, before):
     """A run that was interrupted within `Thread.start` once went on, and left its files."""
     started, ended = threading.Event(), threading.Event()
     start = threading.Thread.start
@@ -197,7 +197,7 @@ def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, 
     assert ended.is_set() != before
 
 
-def test_a_second_interrupt_ends_work_that_never_looks_at_the_first():
+def test_a_second_interrupt_ends_work_that_ignores_the_first():
     """The interpreter once waited for the thread of the work until it had ended by itself."""
     code = """
 import time
@@ -250,7 +250,7 @@ watch(work, None)
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_a_method_that_is_stopped_before_it_began_writes_nowhere_else(method, monkeypatch):
+def test_a_method_stopped_before_its_start_writes_within_its_array(method, monkeypatch):
     """Records that were left over were once added to groups that did not exist, beyond the end of an array."""
 
     def guarded(X, place, groups, labels):

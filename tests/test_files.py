@@ -41,7 +41,7 @@ def masked_lines(tmp_path, content, name="in.csv", encoding="utf-8", **keywords)
     return (tmp_path / "out.csv").read_bytes().decode(encoding).splitlines(), release
 
 
-def test_what_is_not_masked_is_written_back_as_it_was(tmp_path):
+def test_unmasked_columns_are_written_back_unchanged(tmp_path):
     lines, _ = masked_lines(tmp_path, ROWS, columns=["v"], keep=["id"], **UNCHANGED)
     assert lines == ["id,v,w,note", "007,2.0,10,a", "008,2.0,20,NA", '009,9.0,30,"x, y"', "010,9.0,40,"]
 
@@ -60,7 +60,7 @@ def test_codes_with_leading_zeros_are_not_numbers_unless_named(tmp_path):
 @pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", ","), (";", "."), ("\t", "."), ("|", ",")])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_dialects_are_found_out_and_kept(tmp_path, delimiter, decimal, encoding, newline):
+def test_dialects_are_detected_and_kept(tmp_path, delimiter, decimal, encoding, newline):
     cells = [["café", "v"], ["ä", "1.5"], ["é", "2.5"], ["ß", "8.5"], ["ü", "9.0"]]
     content = newline.join(delimiter.join(row).replace(".", decimal) for row in cells) + newline
     masked_lines(tmp_path, content, encoding=encoding, columns=["v"], **UNCHANGED)
@@ -140,7 +140,7 @@ def test_a_thousands_sign_is_read_once_it_is_named(tmp_path, engine, sign):
         ),
     ],
 )
-def test_what_is_no_number_with_a_thousands_sign_is_refused(tmp_path, cells, keywords, words):
+def test_text_that_is_not_a_number_with_a_thousands_sign_is_refused(tmp_path, cells, keywords, words):
     with pytest.raises(InputError, match=words):
         masked_lines(tmp_path, "\n".join(["id;v", *(f"{i};{cell}" for i, cell in enumerate(cells)), ""]), columns="v",
                      **keywords)  # fmt: skip
@@ -323,7 +323,7 @@ def test_an_encoding_that_cannot_hold_the_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "cells"), [("a;b", [1.5, 2.5]), ("a", ["x|y", "z"]), ("a", ["1,5", None])])
-def test_a_file_of_one_column_is_read_alike_with_any_delimiter(tmp_path, name, cells):
+def test_a_file_of_one_column_is_read_equally_with_any_delimiter(tmp_path, name, cells):
     write_csv(pl.DataFrame({name: cells}), tmp_path / "x.csv", Dialect())
     for delimiter in ",;\t|":
         with (tmp_path / "x.csv").open(newline="") as file:
@@ -332,7 +332,7 @@ def test_a_file_of_one_column_is_read_alike_with_any_delimiter(tmp_path, name, c
 
 
 @pytest.mark.parametrize(("name", "extra"), [("in.sav", "stat"), ("in.xlsx", "excel")])
-def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch, name, extra):
+def test_without_the_extra_the_remedy_is_named(tmp_path, monkeypatch, name, extra):
     import sys
 
     (tmp_path / name).write_bytes(b"$FL2")
@@ -505,7 +505,7 @@ def test_excel_files_that_are_no_tables(tmp_path, first, names, error, words):
         (pl.DataFrame({"v": ["x" * 32_768]}), "at most 32,767 characters per cell; column 'v' has more"),
     ],
 )
-def test_what_excel_cannot_hold_is_refused(tmp_path, frame, words):
+def test_cells_that_excel_cannot_store_are_refused(tmp_path, frame, words):
     with pytest.raises(FileError, match=words):
         write_file(frame, tmp_path / "out.xlsx")
     assert not list(tmp_path.iterdir())
@@ -630,7 +630,7 @@ def test_stata_integers_and_tagged_missing_values_stay(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "read"), [(".sav", "sav"), (".zsav", "sav"), (".dta", "dta"), (".xpt", "xport")])
-def test_a_file_does_not_tell_when_it_was_written(tmp_path, suffix, read):
+def test_files_contain_no_time_of_writing(tmp_path, suffix, read):
     """The same run makes the same bytes, which a manifest promises."""
     library = pytest.importorskip("pyreadstat")
     write_file(pl.DataFrame({"age": np.arange(12.0), "town": ["a", "b"] * 6}), tmp_path / f"in{suffix}")
@@ -718,7 +718,7 @@ def test_the_remedies_mask_the_column(tmp_path, engine):
     ],
 )
 @pytest.mark.usefixtures("one_template")
-def test_text_that_is_no_numbers_is_masked_as_what_it_is_or_left_out(tmp_path, engine, cells, role):
+def test_text_without_numbers_is_masked_by_its_role_or_left_out(tmp_path, engine, cells, role):
     pl.DataFrame({"age": AGES, "x": cells}, schema_overrides={"x": pl.String}).write_csv(tmp_path / "in.csv")
     release = shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv")
     assert release.left == ()
@@ -982,7 +982,7 @@ def test_a_delimiter_is_one_ascii_character(tmp_path, call, delimiter):
 
 
 @pytest.mark.parametrize("name", ["a\ud800", "a\0b"])
-def test_names_that_no_file_can_hold_are_refused(name):
+def test_names_that_no_file_can_store_are_refused(name):
     frame = pd.DataFrame([[1.0], [2.0], [3.0], [4.0]], columns=pd.Index([name], dtype=object))
     for call in (lambda: shoal.mask(frame, 2), lambda: shoal.publish(frame, 1.0, bounds={name: (0, 5)})):
         with pytest.raises(InputError, match="contains a character that no file can store"):

@@ -110,7 +110,7 @@ def test_pages_show_what_their_commands_print(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not PAGES, reason="not run from a checkout")
-def test_the_order_of_records_tells_as_much_as_the_page_on_protection_says():
+def test_the_order_of_records_discloses_as_much_as_the_page_on_protection_states():
     page = " ".join((DOCS / "explanations" / "protection.md").read_text("utf-8").split())
     before, after = re.search(r"a firm's sales falls from ([\d.]+) to ([\d.]+) %", page).groups()
     table = firms().sort("sales")
@@ -128,7 +128,7 @@ def test_the_readme_shows_how_to_try_and_how_to_test():
 
 
 @pytest.mark.skipif(not PAGES, reason="not run from a checkout")
-def test_the_steward_has_what_the_board_asks_for_and_can_repeat_it(folder):
+def test_the_steward_has_the_files_for_the_board_and_can_repeat_the_run(folder):
     assert run(DOCS / "tutorials" / "steward.md") >= 6
     names = {path.name for path in (folder / "demo").iterdir()}
     assert {"masked.csv", "labels.csv", "manifest.json", "report.html", "comparison.html"} <= names

@@ -138,7 +138,7 @@ class TestPlaces:
         assert not list(package.rglob("*.nb[ic]"))
 
     @pytest.mark.skipif(not hasattr(numba.config, "CACHE_LOCATOR_CLASSES"), reason="an older numba")
-    def test_the_user_leads_numba_elsewhere(self, package):
+    def test_the_user_sets_another_folder_for_numba(self, package):
         run(USE_A_KERNEL, package, NUMBA_CACHE_LOCATOR_CLASSES="InTreeCacheLocator")
         assert not list(package.rglob("*.nb[ic]"))
 
@@ -171,7 +171,7 @@ def test_options_reach_numba():
     assert options["no_cpython_wrapper"]
 
 
-def test_kernels_of_others_are_none_of_ours():
+def test_kernels_of_other_packages_have_no_cache_of_shoal():
     """Their sources do not count here, so they have no cache of ours; and numba's settings are as they were."""
     from shoal.core.measures import add_squared_errors
 
@@ -240,7 +240,7 @@ def names_in(*parts):
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - kernel_cache.LISTS))
-def test_what_kernels_are_made_of_is_a_source(name):
+def test_all_names_used_by_kernels_are_in_source_files(name):
     """Kernels, and the constants and types that stand beside them, use names of sources only.
 
     A class is such a type if a kernel names it, or a class that one does: others may be made of anything.

@@ -144,7 +144,7 @@ def test_classes_by_first_signs_are_recorded_and_repeated(tmp_path):
     ("how", "expected"),
     [(group_modes, [1, 0, 0, np.nan]), (group_medians, [1, 0, 2, np.nan])],
 )
-def test_what_stands_for_a_group(how, expected):
+def test_values_of_groups_by_aggregate(how, expected):
     codes = np.array([1.0, 2, 1, 0, 3, 2, 0, np.nan, np.nan])
     labels = np.array([0, 0, 0, 1, 2, 2, 2, 3, 3])
     # Of the third group (3, 2, 0) all are as frequent: the lowest; its median is 2.
@@ -477,7 +477,7 @@ def test_from_inspection_to_a_release(tmp_path, monkeypatch):
 # --- who is alike, and in which order ------------------------------------------------------------------------------
 
 
-def test_distance_decides_who_is_alike():
+def test_distance_decides_which_records_are_similar():
     rng = np.random.default_rng(3)
     table = pl.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "sex": rng.choice(["f", "m"], 60)})
     release = shoal.mask(table, 4, columns=["a", "b", "sex"], distance="a")

@@ -91,11 +91,11 @@ def test_identifiers_are_recognised_with_the_reason(name, cells, said):
         ("id", [0.5 + i for i in range(30)]),
     ],
 )
-def test_measurements_categories_and_dates_are_no_identifiers(name, cells):
+def test_measurements_categories_and_dates_are_not_identifiers(name, cells):
     assert looks_like_identifier(name, pl.Series(list(cells))) is None
 
 
-def test_a_column_of_numbers_is_looked_at_like_a_series():
+def test_a_column_of_numbers_is_recognised_like_a_series():
     assert "nearly consecutive" in looks_like_identifier("x", Column("x", np.arange(30.0)))
     assert looks_like_identifier("x", Column("x", np.array([0.5, np.nan, np.inf]))) is None
 
@@ -146,11 +146,11 @@ def test_kinds(cells, kind):
         (["99", "99", "99", "1", "2"], {}),
     ],
 )
-def test_codes_for_missing_lie_apart_and_repeat(cells, codes):
+def test_codes_for_missing_are_outliers_that_repeat(cells, codes):
     assert missing_codes(Cells.of(pl.Series(cells))) == codes
 
 
-def test_codes_are_few_values_that_come_back():
+def test_codes_are_few_repeated_values():
     assert is_code("roof", Cells.of(pl.Series([2, 4, 5, 6, 9] * 5)))
     assert not is_code("roof", Cells.of(pl.Series([2, 4, 5, 6, 9] * 4)))
     assert not is_code("household size", Cells.of(pl.Series([2, 4, 5, 6, 9] * 5)))
@@ -190,12 +190,12 @@ def test_weights_are_named_so_and_positive():
         ("carcass weight", [120.5, 9000.0], False),
     ],
 )
-def test_weights_of_bodies_are_no_survey_weights(name, cells, weight):
+def test_body_weights_are_not_survey_weights(name, cells, weight):
     assert is_weight(name, Cells.of(pl.Series(cells, strict=False))) is weight
 
 
 @pytest.mark.parametrize("other", ["age", "Sex", "height_cm", "gestation", "birth_year", "patient"])
-def test_a_bare_weight_in_a_table_of_persons_is_no_survey_weight(other):
+def test_a_bare_weight_in_a_table_of_persons_is_not_a_survey_weight(other):
     numbers = Cells.of(pl.Series([120.5, 9000.0, 1.5]))
     assert is_of_person(other)
     assert not is_weight("weight", numbers, persons=True)
@@ -211,7 +211,7 @@ def test_units_are_ids_with_a_few_records_each():
     assert not repeats_like_unit("age", Cells.of(pl.Series(list(range(30)) * 4)))
 
 
-def test_names_of_strata_and_of_what_nobody_should_learn():
+def test_names_of_strata_and_of_sensitive_columns():
     assert is_stratum("Region")
     assert is_stratum("survey_region")
     assert not is_stratum("religion")
@@ -248,7 +248,7 @@ def test_recognisers_never_refuse_a_column(name, cells, times):
         assert says(name) in (True, False)
 
 
-def test_a_numbering_is_seen_however_a_table_is_divided(tmp_path, monkeypatch):
+def test_a_numbering_is_recognised_in_any_division_of_a_table(tmp_path, monkeypatch):
     """Every second record is in one part, the others in another: neither part alone is a numbering."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 100)
     numbers = [*range(0, 200, 2), *range(1, 200, 2)]

@@ -64,7 +64,7 @@ def test_every_method_masks(table, name):
     aggregate=st.sampled_from(["mean", "median", "medoid"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_asked_the_release_is_k_anonymous(n, k, seed, name, integers, aggregate):
+def test_every_release_is_k_anonymous(n, k, seed, name, integers, aggregate):
     rng = np.random.default_rng(seed)
     frame = pl.DataFrame({"a": rng.integers(0, 9, n), "b": rng.normal(size=n), "c": rng.integers(0, 2, n)})
     keywords = {"method": name, "integers": integers, "aggregate": aggregate, "columns": ["a", "b"], **quick(name)}
@@ -218,7 +218,7 @@ def test_a_release_says_that_its_means_are_weighted(weights, by, tmp_path):
     assert "replaced by the weighted mean of its group" in (tmp_path / "r.html").read_text()
 
 
-def test_without_columns_every_column_has_a_proposed_role_and_that_is_said_aloud(table):
+def test_without_columns_every_column_has_a_reported_proposed_role(table):
     release = shoal.mask(table.drop("research"), 3, by="region", weights="weight")
     assert release.columns == ["sector", "employees", "sales", "wages", "assets", "profit"]
     assert release.left == ("weight",)
@@ -541,7 +541,7 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
     ("keywords", "told"),
     [({"aggregate": "medoid"}, False), ({"aggregate": "median"}, False), ({"integers": "float"}, True)],
 )
-def test_decimals_are_told_where_there_are_some(keywords, told):
+def test_decimals_are_reported_if_there_are_any(keywords, told):
     table = pl.DataFrame({"n": [1, 2, 5, 10, 11, 14], "m": [3, 6, 9, 12, 15, 18], "x": [0.5] * 6})
     release = shoal.mask(table, 3, columns=["n", "m", "x"], **keywords)
     notes = [note for note in release.notes if "integer columns hold decimals now" in note]
@@ -601,7 +601,7 @@ def test_nullable_types_of_pandas_stay():
         assert found.dtypes.to_dict() == frame.dtypes.to_dict()
 
 
-def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
+def test_a_sum_that_cannot_be_checked_is_not_reported_as_checked():
     table = pl.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [-9] * 6, "t": [5, 6, 7, 8, 9, 10]})
     asked = {"columns": ["a", "b", "t"], "sums": "t = a + b", "missing_codes": {"b": [-9]}, "missing": "group"}
     assert "but for those that miss a part of it" in str(shoal.mask(table, 3, **asked))
@@ -610,7 +610,7 @@ def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
     assert "the sum t = a + b holds in the release: every record was checked" in release.notes
 
 
-def test_nothing_that_would_be_left_is_said_in_words():
+def test_a_release_without_records_is_refused_with_a_message():
     table = pl.DataFrame({"x": [1.0, 2, 3, 4], "by": list("abcd"), "p": [1, 1, 2, 2]})
     with pytest.raises(InputError, match="leaves nothing: every stratum or pattern has fewer than k=2 records"):
         shoal.mask(table, 2, columns=["x"], by="by", small="suppress")
@@ -688,7 +688,7 @@ def test_a_message_about_a_wide_table_is_short(table, asked, named):
     assert len(str(refused.value)) < 4000
 
 
-def test_one_is_not_many():
+def test_messages_use_the_singular_for_one():
     table = pl.DataFrame({"x": [1, 2, 3], "id": [1, 1, 2], "y": [5, None, 7]})
     release = shoal.mask(table, 3, columns=["x"], keep=["id"])
     assert "records           3 in 1 group of 3 (k = 3)" in str(release)

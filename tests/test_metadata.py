@@ -133,7 +133,7 @@ def test_arrow_columns_of_pandas():
     assert new["a"].array.__arrow_array__().chunk(0).dictionary.to_pylist() == ["x"]
 
 
-def test_labels_of_rows_and_columns_that_are_gone():
+def test_labels_of_dropped_rows_and_columns():
     kind = pd.CategoricalDtype(["a", "b", SECRET])
     frame = pd.DataFrame(
         np.zeros((3, 3)),

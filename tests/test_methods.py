@@ -59,7 +59,7 @@ class Stopping:
 
 
 @pytest.mark.parametrize("at", [39, 45])
-def test_k_ward_looks_whether_to_stop_at_every_record(at, monkeypatch):
+def test_k_ward_checks_for_a_stop_at_every_record(at, monkeypatch):
     module = importlib.import_module("shoal.algorithms.k_ward")
     for name, kernel in list(vars(module).items()):
         if hasattr(kernel, "py_func"):

@@ -48,7 +48,7 @@ def test_codes_are_missing_cells_by_hand(native, kind):
     )
 
 
-def test_one_code_stays_and_beside_empty_cells_the_code_is_taken():
+def test_one_code_stays_and_replaces_empty_cells():
     data = table().with_columns(pl.col("income").replace(-9, 99))
     assert masked(data, [-9, 99]).data["income"].to_list()[2::2] == [99, 99, 99]
     assert "missing code -9 never occurs in income" in masked(data, [-9, 99]).notes
@@ -352,7 +352,7 @@ def test_inspect_proposes_a_call_that_runs():
     k=st.integers(2, 3),
     small=st.sampled_from(["error", "merge"]),
 )
-def test_missing_cells_look_alike_and_groups_have_k(cells, kind, nominal, k, small):
+def test_missing_cells_have_one_spelling_and_groups_have_k(cells, kind, nominal, k, small):
     data = pl.DataFrame({"x": pl.Series(cells, dtype=kind), "left": cells, "y": np.arange(len(cells)) / 7})
     kinds = {"x": "nominal"} if nominal and kind == pl.Int32 else None
     try:

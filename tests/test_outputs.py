@@ -68,7 +68,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("module", "name", "number", "after", "placed"), MOMENTS)
-def test_an_interrupt_says_what_is_there(folder, monkeypatch, module, name, number, after, placed):
+def test_an_interrupt_lists_the_written_files(folder, monkeypatch, module, name, number, after, placed):
     """The command is interrupted before or after the n-th call of a function."""
     owner = Path if name == "replace" else import_module(module)
     real, calls = getattr(owner, name), count(1)
@@ -238,7 +238,7 @@ def test_manifest_and_report_know_the_bytes_of_the_table(folder, engine):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of files are those of POSIX")
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
+def test_leftovers_of_a_killed_run_are_removed_by_the_next(tmp_path, monkeypatch):
     """Original values lie in intermediate files; those of a run that goes on stay."""
     import shoal.tables.outputs as module
 

@@ -89,7 +89,7 @@ def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
         ({"zeros": "survey_weight"}, {"weights": None, "columns": ["age", "visits", "job", "survey_weight"]}),
     ],
 )  # fmt: skip
-def test_what_the_user_names_overrides_what_is_proposed(people, named, expected):
+def test_columns_named_by_the_user_override_proposals(people, named, expected):
     proposed = roles_of(shoal.mask(people, 3, method="mdav"))
     release = shoal.mask(people, 3, method="mdav", **named)
     assert roles_of(release) == {**proposed, **expected}
@@ -123,7 +123,7 @@ def test_a_name_that_no_column_has_is_refused(people, parameter):
 
 
 @pytest.mark.parametrize("rest", ["keep", "error"])
-def test_other_columns_are_a_matter_of_named_ones(people, rest):
+def test_other_columns_require_named_ones(people, rest):
     with pytest.raises(InputError, match=f"rest='{rest}' requires 'columns'"):
         shoal.mask(people, 3, rest=rest)
 
@@ -232,7 +232,7 @@ def test_thousands_signs_are_refused_until_they_are_named(people, tmp_path, engi
     assert shoal.mask(tmp_path / "in.csv", 3, **asked, thousands=".").columns == ["age", "job", "pay"]
 
 
-def test_few_values_beside_numbers_are_a_code():
+def test_few_values_among_numbers_are_a_code():
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"age": rng.integers(20, 80, 90), "class": rng.choice(["1", "2", "3", "crew"], 90)})
     release = shoal.mask(table, 3)

@@ -65,7 +65,7 @@ def test_budgets_of_the_paper(firms):
     assert given_.scales == {"sales": 100 / 1.75, "wages": 300 / 0.25}
 
 
-def test_a_column_in_small_units_has_its_share_if_nothing_is_said():
+def test_a_column_in_small_units_has_an_equal_share_by_default():
     people = pl.DataFrame({"age": np.arange(20.0, 60.0), "income": np.linspace(0, 9e6, 40)})
     bounds = {"age": (0, 120), "income": (0, 1e7)}
     release = shoal.publish(people, 1.0, bounds=bounds, method="optimal")
@@ -117,7 +117,7 @@ def test_budgets_sum_to_epsilon_and_never_to_more(epsilon, width, how):
     assert math.fsum(shares) == pytest.approx(epsilon, rel=1e-12)
 
 
-def test_given_shares_that_miss_epsilon_by_rounding_are_brought_to_it():
+def test_shares_that_differ_from_epsilon_by_rounding_are_adjusted():
     third = round(1 / 3, 10)
     shares = split_budget(1.0, {0: third, 1: third, 2: third + 3e-10}, [0, 1, 2], np.ones(3), [[0], [1], [2]])
     assert math.fsum(shares) <= 1.0
@@ -284,7 +284,7 @@ def test_insensitive_rows_do_not_follow_the_input(firms):
 
 
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
-def test_the_guarantee_says_what_holds(firms, method):
+def test_the_guarantee_states_the_definition_that_holds(firms, method):
     entry = PUBLICATION_METHODS[method]
     release = shoal.publish(firms, 1.0, bounds=BOUNDS, method=method, k=4 if entry.k == "needed" else None)
     assert release.definition == entry.definition == (1 if method in ("none", "insensitive", "insensitive-ir") else 3)
@@ -326,7 +326,7 @@ def test_all_warnings_are_privacy_warnings():
 # Secrets
 
 
-def test_no_printed_or_released_thing_carries_a_raw_value(firms):
+def test_no_output_contains_a_raw_value(firms):
     secret = pl.DataFrame({"sales": np.linspace(12.3456, 87.6543, 80), "wages": np.linspace(101.77, 298.13, 80)})
     for method in PUBLICATION_METHODS:
         k = 4 if PUBLICATION_METHODS[method].k == "needed" else None

@@ -29,7 +29,7 @@ def column(n=60, seed=0):
 # Two files each
 
 
-def test_public_files_are_the_same_for_neighbours_but_for_the_release(tmp_path, monkeypatch):
+def test_public_files_are_the_same_for_neighbours_except_for_the_release(tmp_path, monkeypatch):
     """What is computed from the data would differ: one record is far outside, another column has another name."""
     monkeypatch.chdir(tmp_path)
     public, private = [], []
@@ -126,7 +126,7 @@ def test_warnings_do_not_depend_on_values():
 # NaN
 
 
-def test_nan_on_the_way_stops_the_release(monkeypatch, tmp_path):
+def test_a_nan_stops_the_release(monkeypatch, tmp_path):
     values = np.array([1.0, math.nan])
     with pytest.raises(VerificationError, match="non-finite"):
         noisy_means(values, np.arange(2), np.ones(2), lower=0, upper=9, epsilon=1.0)
@@ -141,7 +141,7 @@ def test_nan_on_the_way_stops_the_release(monkeypatch, tmp_path):
 # Exploring
 
 
-def test_exploring_is_public_if_nothing_is_said():
+def test_exploring_is_public_by_default():
     one, two = (explore(column(seed=seed), bounds=BOUNDS, k=[5, 20]) for seed in (0, 5))
     assert one == two
     assert str(one) == str(two)

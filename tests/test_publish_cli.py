@@ -103,7 +103,7 @@ def test_methods_budgets_sets_and_seed(folder, monkeypatch):
     assert pl.read_csv("o.csv").columns == ["name", "sales"]
 
 
-def test_columns_share_the_budget_evenly_if_nothing_is_said(folder, monkeypatch):
+def test_columns_share_the_budget_evenly_by_default(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for extra in (["-m", "none"], ["--explore", "-m", "optimal"]):
         shown = []
@@ -214,7 +214,7 @@ def test_bounds_beyond_the_limit_spend_nothing(folder):
     assert {path.name for path in folder.iterdir()} == {"firms.csv"}
 
 
-def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
+def test_without_the_extra_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "opendp", None)
     pl.DataFrame({"sales": [1.0, 2.0, 3.0]}).write_csv("in.csv")

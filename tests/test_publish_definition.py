@@ -163,7 +163,7 @@ NEIGHBOURS = {
 
 
 @pytest.mark.parametrize("method", PROTECTED)
-def test_no_event_tells_neighbours_apart_by_more_than_epsilon(method):
+def test_no_event_distinguishes_neighbours_by_more_than_epsilon(method):
     first, second, k = NEIGHBOURS[method]
     one = pl.DataFrame(first)
     two = pl.DataFrame({name: [second[name][0], *cells[1:]] for name, cells in first.items()})
@@ -229,7 +229,7 @@ def test_large_budgets_warn():
         shoal.publish(firms(), 10, bounds=BOUNDS)
 
 
-def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
+def test_the_command_sets_the_definition(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     firms().write_csv("firms.csv")
     command = ["publish", "firms.csv", "-e", "1", "-b", "sales=0:100", "-o", "o.csv"]
@@ -255,7 +255,7 @@ def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
-def test_the_report_says_what_was_done_and_no_more(tmp_path, method):
+def test_the_report_describes_the_release_and_nothing_else(tmp_path, method):
     k = 5 if PUBLICATION_METHODS[method].k == "needed" else None
     release = shoal.publish(firms(), 1.0, bounds=BOUNDS, method=method, k=k)
     page = release.report(tmp_path / "r.html").read_text(encoding="utf-8")
@@ -266,7 +266,7 @@ def test_the_report_says_what_was_done_and_no_more(tmp_path, method):
     assert "±" in page
 
 
-def test_the_docs_say_nothing_that_is_false():
+def test_statements_of_the_docs_are_true():
     page = " ".join((ROOT / "docs" / "differential-privacy.md").read_text(encoding="utf-8").split())
     for false in ("2.72 times as likely", "close to the truth"):
         assert false not in page

@@ -30,7 +30,7 @@ def test_budgets_add_up_as_typed_and_are_refused_beyond_the_total(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_an_entry_says_what_was_released_and_no_value(tmp_path):
+def test_an_entry_describes_the_release_without_values(tmp_path):
     path = tmp_path / "L.json"
     release = shoal.publish(TABLE, 1.0, bounds=BOUNDS, method="none", ledger=path, total_budget=3, **FIRST)
     content = json.loads(path.read_text())
@@ -120,7 +120,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
     "text",
     ["", "{", "[]", "{}", '{"format": "shoal budget ledger 1"}', '{"format": 1, "total_budget": 2, "entries": []}'],
 )
-def test_a_file_that_is_no_ledger_is_left_alone(tmp_path, text):
+def test_a_file_that_is_not_a_ledger_is_not_changed(tmp_path, text):
     path = tmp_path / "L.json"
     path.write_text(text)
     with pytest.raises(InputError, match="is not a budget ledger of shoal"):
@@ -187,7 +187,7 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path):
         spend(tmp_path / "a.json", 1.0, 3.0, {})
 
 
-def test_a_ledger_that_cannot_be_looked_at_is_refused(tmp_path):
+def test_a_ledger_that_cannot_be_read_is_refused(tmp_path):
     """What cannot be read is not taken for what is not there: that would be a new ledger."""
     (tmp_path / "L.json").mkdir()
     with pytest.raises(FileError, match=r"^Ledger .*L\.json cannot be read: Is a directory\.$"):
@@ -272,7 +272,7 @@ def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
 # One data set, one definition, started on purpose
 
 
-def test_a_ledger_that_is_gone_is_not_started_again(tmp_path):
+def test_a_missing_ledger_is_not_created_again(tmp_path):
     path = tmp_path / "L.json"
     of = {"bounds": BOUNDS, "ledger": path, "dataset": "ours"}
     with pytest.raises(
@@ -360,7 +360,7 @@ ENTRY = '{"number": 1, "time": "t", "epsilon": 1.0}'
     ],
     ids=range(23),
 )
-def test_a_damaged_ledger_is_refused_in_words_and_left_alone(tmp_path, total, entries):
+def test_a_damaged_ledger_is_refused_with_a_message_and_not_changed(tmp_path, total, entries):
     path = tmp_path / "L.json"
     path.write_text(f'{{"format": "shoal budget ledger 1", "total_budget": {total}, "entries": [{entries}]}}')
     before = path.read_bytes()

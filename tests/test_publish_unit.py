@@ -69,7 +69,7 @@ def test_the_records_of_a_unit_never_spend_more_than_its_budget(budget, m):
     assert m * Fraction(share) <= Fraction(budget) < m * Fraction(math.nextafter(share, math.inf))
 
 
-def test_rounding_is_against_the_spender():
+def test_budgets_per_record_are_rounded_down():
     # 1/5 as it is usually rounded spends more than 1 five times.
     assert 5 * Fraction(1.0 / 5) > 1
     assert budgets_of_records(np.array([1.0]), Unit("person", 5))[0] < 1.0 / 5
@@ -121,7 +121,7 @@ def log_ratio(high, low):
     return math.log(high.sum() / low.sum()), math.sqrt(1 / high.sum() + 1 / low.sum())
 
 
-def test_what_is_seen_of_a_person_is_bounded_by_epsilon():
+def test_disclosure_of_a_person_is_bounded_by_epsilon():
     # Each person has three records, all at one end of the domain. Event: all three are released as the upper end.
     persons, seen = 12_000, {}
     for options in ({"unit": "person", "contributions": 3}, {}):
@@ -161,7 +161,7 @@ def test_with_given_groups_it_does_not_matter_how_a_persons_records_are_spread(s
 
 
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
-def test_more_records_than_said_are_refused_and_nothing_is_spent(method, tmp_path):
+def test_more_records_than_declared_are_refused_and_nothing_is_spent(method, tmp_path):
     options = {"bounds": BOUNDS, "method": method, "k": SIZES.get(method), "unit": "person"}
     files = {"ledger": tmp_path / "L.json", "total_budget": 3, "output": tmp_path / "o.csv"}
     files |= {"dataset": "panel", "new_ledger": True}
@@ -171,7 +171,7 @@ def test_more_records_than_said_are_refused_and_nothing_is_spent(method, tmp_pat
     assert shoal.publish(panel(), 1.0, contributions=4, **options, **files).unit == Unit("person", 4)
 
 
-def test_the_refusal_tells_neither_whose_nor_how_many():
+def test_the_refusal_discloses_neither_the_unit_nor_its_records():
     said = set()
     for records, seed in [(4, 0), (4, 1), (7, 0)]:
         table = panel(records=records, seed=seed).with_columns(pl.col("person") + 1000 * seed)
@@ -305,7 +305,7 @@ def test_households_of_a_survey():
 # The command
 
 
-def test_the_command_says_it_everywhere(tmp_path):
+def test_the_command_names_the_unit_everywhere(tmp_path):
     panel().with_columns(pl.format("person {}", "person").alias("person")).write_csv(tmp_path / "panel.csv")
     command = ["publish", "panel.csv", "-e", "1", "-b", "sales=0:100", "-o", "out.csv", "--unit", "person"]
     files = ["--ledger", "L.json", "--dataset", "panel", "--new-ledger", "--total-budget", "3"]

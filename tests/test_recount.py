@@ -125,7 +125,7 @@ def test_columns_are_the_planned_ones_and_no_others():
         counted(table(x=[1.0] * 3), 3, planned=["x", "y"])
 
 
-def test_records_that_are_alike_meet_and_others_are_spread():
+def test_equal_records_meet_and_others_are_spread():
     frame = table(x=np.repeat(np.arange(40.0), 3))
     _, engine = counted(frame, 3, rows=10)
     assert all(len(set(group)) == 1 for group in engine.targets.reshape(40, 3).tolist())
@@ -158,7 +158,7 @@ def test_strata_are_counted_apart_and_by_their_values_not_their_codes():
         counted([two[0], two[1].with_columns(t=pl.Series([2, 2]))], 2, by=["s", "t"])
 
 
-def test_columns_that_were_masked_on_their_own_are_counted_on_their_own():
+def test_columns_masked_separately_are_counted_separately():
     frame = table(x=[1.0, 1.0, 2.0, 2.0], y=[5.0, 6.0, 5.0, 6.0], s=[0, 0, 0, 0])
     with pytest.raises(VerificationError, match="4 of 4 groups"):
         counted(frame, 2, ["x", "y"])
@@ -203,7 +203,7 @@ def test_units_are_counted_not_their_records():
         counted(frames, 3, unit="id", rows=2)
 
 
-def test_units_that_are_not_released_are_taken_from_where_they_are():
+def test_units_that_are_not_released_are_read_from_the_original():
     frame, units = table(x=[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]), np.array([7, 8, 8, 7, 8, 9], dtype=np.uint64)
     assert counted(frame, 2, unit="id", units=units)[0].singled_out == 0
     with pytest.raises(VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units"):
@@ -282,7 +282,7 @@ def test_units_have_the_same_fingerprint_if_they_have_the_same_records(one, two,
     assert records.tolist() == [*one, *two], "they are not changed"
 
 
-def test_units_are_told_apart_by_masked_columns_and_strata():
+def test_units_are_distinguished_by_masked_columns_and_strata():
     frame = table(x=[1.0, 1.0, 2.0, 2.0], s=[5, 6, 5, 6], unit=list("abcd"))
     ranked = {"method": "individual-ranking", "unit": "unit"}
     assert counted(frame, 2, ["x", "s"], **ranked)[0].unique_units == (4, 4)
@@ -308,7 +308,7 @@ def test_weights_that_no_other_record_has_are_counted(monkeypatch):
 # --- what is promised beside k ---------------------------------------------------------------------------------------
 
 
-def test_a_record_that_was_lost_is_missed():
+def test_a_lost_record_is_detected():
     with pytest.raises(FileError, match=r"^Output out.csv has 3 records instead of 4. Nothing was released.$"):
         counted([table(x=[1.0, 1.0]), table(x=[1.0])], 2, released=4, output="out.csv")
 
@@ -375,7 +375,7 @@ def test_sums_are_kept_by_every_record():
 
 
 @pytest.mark.parametrize("forgotten", ["spellings", "zeros", "broken"])
-def test_a_part_that_does_not_answer_is_not_taken_for_one_that_holds(forgotten):
+def test_a_part_without_an_answer_does_not_count_as_correct(forgotten):
     frame = table(x=[0.0, 0.0], y=[0.0, 0.0])
     asked = {"masked": ["x", "y"], "zeros": {"x": 4, "y": 4}, "sums": ["x = y"]}
     counted([frame, frame], **asked)
@@ -390,7 +390,7 @@ def test_totals_are_those_of_the_release():
     assert counted(frames, 2, ["x", "c", "y"], kinds=kinds)[0].totals.tolist() == [0, 0, 0]
 
 
-def test_confidential_values_keep_what_is_promised():
+def test_confidential_values_keep_promises():
     frames = [table(x=[1.0, 1.0, 2.0], ill=["flu", "gout", "flu"]), table(x=[2.0, 2.0], ill=["cold", "flu"])]
     found, _ = counted(frames, 2, confidential=["ill"], models=((0, Diversity(2)),))
     shares = np.array([2, 1]) / 3
@@ -435,7 +435,7 @@ def numbered(first, last, step=1):
     return table(x=[1.0] * len(values), no=values)
 
 
-def test_a_numbering_is_seen_however_parts_divide_it():
+def test_a_numbering_is_recognised_in_any_parts():
     halves = [numbered(1, 60, 2), numbered(2, 61, 2)]
     assert counted(halves)[0].identifiers == {"no": NUMBERED}
     assert counted([*halves, numbered(1, 1)])[0].identifiers == {"no": NUMBERED}  # a part without records
@@ -462,7 +462,7 @@ def test_an_identifier_looks_like_one_in_every_part_and_is_not_masked():
     assert counted(alike, by=["z"])[0].identifiers == {}
 
 
-def test_formulas_are_told_of_text_that_a_csv_file_holds():
+def test_formulas_are_reported_for_text_in_csv_files():
     frames = [
         table(x=[1.0] * 2, a=["=1+1", "b"], c=["@x", "@x"], d=["a", "a"]),
         table(x=[1.0] * 2, a=["c", "=2"], c=["@x"] * 2, d=["-a"] * 2),
@@ -495,7 +495,7 @@ def test_sizes_are_refused_below_k_and_not_at_k():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float32, np.uint64, np.bool_, object, "U1"])
-def test_records_are_alike_in_arrays_of_any_type(dtype):
+def test_records_are_equal_in_arrays_of_any_type(dtype):
     values = np.array([[1, 0], [1, 1], [1, 0], [0, 1]]).astype(dtype)
     assert identical_records(values).tolist() == [0, 1, 0, 2]
     assert identical_records(np.asfortranarray(values)).tolist() == [0, 1, 0, 2]

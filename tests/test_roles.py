@@ -77,7 +77,7 @@ def roles_of(**columns):
     return propose(open_table(pl.DataFrame(columns)), 3)
 
 
-def test_of_twins_the_plainer_one_stays():
+def test_the_plainer_of_equivalent_columns_stays():
     rng = np.random.default_rng(0)
     number = rng.integers(1, 9, 300)
     words = np.array(["none", "some", "half", "most", "all", "new", "old", "other", "x"])[number]
@@ -109,7 +109,7 @@ def test_a_column_in_which_all_values_differ_determines_nothing():
     assert functions == ({}, {})
 
 
-def test_what_a_sample_suggests_is_checked_in_all_records():
+def test_suggestions_of_a_sample_are_checked_in_all_records():
     code = np.arange(60_000) % 50
     group = code // 10
     group[59_998] = 9  # not among the records of the sample

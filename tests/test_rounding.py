@@ -41,7 +41,7 @@ def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
     assert len(gone) <= (left < k)
 
 
-def test_a_solution_that_is_nowhere_near_one_says_too_little():
+def test_a_solution_far_from_integers_is_not_rounded():
     X = np.arange(12.0)[:, None]
     halves = GroupColumns.of_rows(X, np.arange(12).reshape(4, 3))
     assert round_groups(X, 3, halves, np.full(4, 0.5), state=fresh_state(), threads=1) is None
@@ -57,7 +57,7 @@ def test_the_relaxation_rounds_to_one_partition_with_any_number_of_threads():
     assert sse(X, one) < sse(X, start)
 
 
-def test_copies_and_a_stop_give_nothing():
+def test_copies_and_a_stop_give_no_solution():
     X = np.random.default_rng(1).uniform(size=(300, 2))
     copies = np.vstack([X, *[X[:5]] * 9])
     state = fresh_state()
@@ -98,7 +98,7 @@ def test_a_proof_gains_by_it(monkeypatch, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_partition_and_relaxation_differ_in_is_solved_anew(seed):
+def test_differences_of_partition_and_relaxation_are_solved_again(seed):
     random = np.random.default_rng(seed)
     n, k = int(random.integers(6, 10)), int(random.integers(2, 4))
     X = np.vstack([random.normal(size=(n, 2)), 100 + random.normal(size=(k, 2))])

@@ -52,7 +52,7 @@ def rules_of(values, model, ordered=True):
 
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_groups_reach_what_their_histograms_say(model, ordered):
+def test_measures_of_groups_follow_from_their_histograms(model, ordered):
     rng = np.random.default_rng(0)
     for n, m, groups in ((5, 2, 2), (12, 4, 3), (30, 7, 4), (40, 3, 5), (24, 24, 6)):
         found = column(np.r_[rng.integers(0, m, n - 1), m], ordered)
@@ -81,7 +81,7 @@ def test_groups_reach_what_their_histograms_say(model, ordered):
         (Diversity(3, "recursive", 3.0), [0, 0, 0, 1, 1, 1, 2, 2], 1.5, 0.0),
     ],
 )
-def test_how_far_a_group_is_from_its_bound(model, values, reached, lacks):
+def test_shortfall_of_a_group(model, values, reached, lacks):
     """Searches reduce the shortfall, so it must grow with the violation."""
     rest = [0, 1, 2, 3]
     rules, labels = rules_of(values + rest, model), np.repeat([0, 1], [len(values), len(rest)])
@@ -90,7 +90,7 @@ def test_how_far_a_group_is_from_its_bound(model, values, reached, lacks):
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_distance_is_lacking_by_what_it_exceeds(ordered):
+def test_the_shortfall_of_a_distance_is_its_excess(ordered):
     values, labels = np.array([0, 0, 1, 2]), np.array([0, 0, 1, 1])
     t = 0.25
     lacks, found = reached_by(rules_of(values, Closeness(t), ordered), 0, labels)
@@ -146,7 +146,7 @@ def check_swaps(found, rules, rule, rows, pairs):
 
 @pytest.mark.parametrize("tabled", [False, True])
 @pytest.mark.parametrize("m", [1, 2, 3, 8])
-def test_a_swap_changes_a_distance_as_measuring_anew_does(m, tabled):
+def test_a_swap_changes_a_distance_like_a_new_measurement(m, tabled):
     """All pairs of a small table. Members go out at both ends and within, codes repeat, there are other rules."""
     rng = np.random.default_rng(m)
     found, other = column(np.r_[np.arange(m), rng.integers(0, m, 12 - m)]), column(np.arange(12) % 5)
@@ -225,13 +225,13 @@ def test_models_in_words(model, text, says, measured, told, number):
         (Closeness(0.2), Closeness(0.2)),
     ],
 )  # fmt: skip
-def test_models_are_read_however_they_are_given(given, model):
+def test_models_are_read_from_all_forms(given, model):
     assert read_promise(model.parameter, given) == model
     if not isinstance(given, str) or not given.startswith(model.parameter):
         assert type(model).read(given) == model
 
 
-def test_a_model_that_another_parameter_asks_for_is_refused():
+def test_a_model_of_another_parameter_is_refused():
     with pytest.raises(
         InputError, match=r"^Parameter 'closeness' cannot be Diversity\(.*, which is a value of 'diversity'"
     ):
@@ -278,7 +278,7 @@ def test_refusals_name_the_parameter_the_rule_and_the_value(make, said):
     assert str(refusal.value) == f"Parameter '{said}"
 
 
-def test_the_least_that_models_may_ask():
+def test_weakest_values_of_models():
     assert (Closeness(0).t, Closeness(0.999).t, Diversity(2).least, Diversity(1.001, "entropy").least) == (
         0,
         0.999,
@@ -326,7 +326,7 @@ def test_the_worst_of_several_groups():
     assert [model.worst(found) for model in worst] == [2.0, 2.0, 5.0, 5.0]
 
 
-def test_a_model_that_brings_no_more_than_it_must():
+def test_a_model_with_only_the_required_methods():
     """The defaults that a new model inherits."""
 
     class Least(GroupPromise):
@@ -392,7 +392,7 @@ def test_the_least_size_is_that_of_the_paper_and_leaves_few_records_over():
         assert size_for([asked.rule(ordered=True)[:2]], 100, 7) == ROOM * 7
 
 
-def test_rules_carry_what_was_asked():
+def test_rules_contain_the_request():
     for ordered in (True, False):
         kind, bound, factor = Closeness(0.2).rule(ordered)
         assert (kind, bound, factor) == (Closeness.kinds["ordered" if ordered else "nominal"], 0.2, 0.0)

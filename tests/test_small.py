@@ -75,7 +75,7 @@ def test_the_smallest_is_joined_first_and_until_all_have_k():
     assert joined([("mid",), ("few",), ("one",)], [9, 3, 1], [0, 5, 6], 4) == [0, 1, 1]
 
 
-def test_coordinates_that_one_does_not_know_are_left_out():
+def test_unknown_coordinates_are_left_out():
     counts = np.array([[5, 5], [2, 0], [5, 5]])
     sums = np.array([[0.0, 0.0], [16.0, 0.0], [50.0, -500.0]])
     assert join_strata([("a",), ("b",), ("c",)], holders([5, 2, 5]), counts, sums, 3) == [0, 1, 1]
@@ -97,7 +97,7 @@ def test_rare_patterns_take_as_many_records_as_they_need():
     assert patterns({A: 1, BOTH: 9}, 3, whole=False) == ({A: BOTH, BOTH: BOTH}, {})
 
 
-def test_the_cheapest_first_step_may_cost_most_in_the_end():
+def test_the_cheapest_first_step_may_have_the_highest_total_cost():
     # BOTH would take 2 records of A for 2 cells, and then all of B for 3; B alone joins it for 3.
     sizes = {B: 3, A: 10, BOTH: 2}
     assert patterns(sizes, 4, whole=False).blanked(held_patterns(sizes)) == 3
@@ -319,7 +319,7 @@ def test_a_bound_counts_lost_cells_too():
 
 
 @pytest.mark.parametrize("nan", [True, False])
-def test_cells_that_are_made_missing_read_like_the_others(nan):
+def test_cells_made_missing_are_spelled_like_the_others(nan):
     hole = float("nan") if nan else None
     table = pl.DataFrame({"a": [1.0, 2, 3, hole, 9], "b": [1.0, 2, 3, 4, hole]}, strict=False)
     asked = {"columns": ["a", "b"], "missing": "group", "small": "merge", "max_left_out": 1}
@@ -460,7 +460,7 @@ def test_engines_agree(tmp_path, one_template):
 
 @pytest.mark.parametrize("offset", [0, 1_000_000])
 @pytest.mark.parametrize("engine", ["memory", "local"])
-def test_a_column_that_is_lost_altogether_counts_as_lost_wherever_it_lies(tmp_path, engine, offset):
+def test_a_lost_column_counts_as_lost_in_any_position(tmp_path, engine, offset):
     rows = [{"age": 20 + i * 7 % 50, "income": None if i % 8 == 0 else offset + i * 37 % 101} for i in range(40)]
     pl.DataFrame(rows).with_row_index("who").write_csv(tmp_path / "in.csv")
     # Records of a unit stay together, so that patterns are joined as a whole.

@@ -233,7 +233,7 @@ def test_policies_are_the_same(spark, many, asked):
     ],
     ids=str,
 )
-def test_refusals_are_the_same_word_for_word(spark, many, asked):
+def test_refusals_have_the_same_messages_as_in_memory(spark, many, asked):
     asked = {"k": 3, "columns": ["a", "b"], "block": 40, "missing": "group", **asked}
     with pytest.raises(InputError) as memory:
         shoal.mask(many, **asked)
@@ -275,7 +275,7 @@ def test_every_type_of_column(spark):
     assert release.data.schema["at"].dataType == given.schema["at"].dataType
 
 
-def test_what_a_schema_tells_of_the_original_does_not_travel(spark, table):
+def test_schema_metadata_of_the_original_is_dropped(spark, table):
     data = spark.createDataFrame(table).coalesce(2)
     data = data.withMetadata("a", {"comment": "of ACME"}).withMetadata("region", {"comment": "of ACME"})
     assert "ACME" in data.schema.json()
@@ -294,7 +294,7 @@ def test_a_table_that_comes_from_a_shuffle_is_kept_in_one_order(spark, table):
 # Nothing wrong is released
 
 
-def test_a_table_that_is_another_when_computed_again_is_found_out(spark, table):
+def test_a_table_that_changes_when_recomputed_is_detected(spark, table):
     def change(found):
         return found.set_column(0, "a", pa.array(np.random.default_rng().normal(size=len(found))))
 
@@ -314,7 +314,7 @@ def spoiled(*given):
     return made.set_column(0, "a", pa.array(np.arange(len(made), dtype=np.float64)))
 
 
-def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatch):
+def test_a_violation_removes_the_written_files(spark, table, tmp_path, monkeypatch):
     (tmp_path / "out.parquet").mkdir()
     (tmp_path / "out.parquet" / "old").touch()
     from pyspark import cloudpickle
@@ -394,7 +394,7 @@ def test_the_command_line_starts_and_ends_a_session(table, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
-def test_what_does_not_go_with_spark_is_refused(spark, table, tmp_path):
+def test_options_that_spark_does_not_support_are_refused(spark, table, tmp_path):
     data = spark.createDataFrame(table)
     pl.from_arrow(table).write_csv(tmp_path / "in.csv")
     for asked, words in (

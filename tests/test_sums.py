@@ -61,7 +61,7 @@ def test_rules_are_read(text, columns, signs):
 @pytest.mark.parametrize(
     "text", ["", "total", "total =", "a = b c", "a + b = c", "a = b +", "a = b = c", "= a", "a = `b", 5]
 )
-def test_what_is_no_rule_is_refused(text):
+def test_text_that_is_not_a_rule_is_refused(text):
     with pytest.raises(InputError, match="must hold rules such as 'total = wages"):
         shoal.mask(firms(), k=3, columns=COLUMNS, sums=[text])
 
@@ -362,7 +362,7 @@ def test_totals_by_hand():
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(st.integers(-4, 4), min_size=2, max_size=5), min_size=1, max_size=5))
-def test_totals_are_as_near_as_can_be_at_the_least_cost(groups):
+def test_totals_are_nearest_at_the_least_cost(groups):
     means, sizes = np.array([np.mean(group) for group in groups]), np.array([len(group) for group in groups])
     low, high = (np.array([end(group) for group in groups]) for end in (min, max))
     total = sum(map(sum, groups))
@@ -393,7 +393,7 @@ def test_totals_of_many_groups_are_exact():
 
 @pytest.mark.parametrize("asked", [{}, {"by": "region"}, {"block": 40}, {"method": "individual-ranking"}])
 @pytest.mark.filterwarnings("ignore::shoal.NotKAnonymousWarning")
-def test_the_note_tells_what_is_left_of_totals(asked):
+def test_the_note_shows_remaining_differences_of_totals(asked):
     frame = firms(122, whole=True)
     release = shoal.mask(frame, k=3, columns=COLUMNS, integers="totals", **asked)
     note = next(note for note in release.notes if note.startswith("totals of integer columns, counted again: "))
@@ -454,7 +454,7 @@ def test_totals_are_refused_by_name(asked, message):
         shoal.mask(firms(whole=True), k=3, columns=COLUMNS, integers="totals", **asked)
 
 
-def test_totals_beyond_all_measure_are_refused():
+def test_totals_too_large_are_refused():
     frame = pl.DataFrame({"a": [1e140, 2e140, 3e140, 4e140], "b": [1, 2, 3, 4]})
     with pytest.raises(InputError, match="the values of column 'a' are too large, up to 4e"):
         shoal.mask(frame, k=2, columns=["a", "b"], integers="totals")

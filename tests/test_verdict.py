@@ -188,12 +188,12 @@ def test_every_reason_is_given_where_it_is_true_of_the_release(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_no_reason_is_given_where_it_is_not_true_of_the_release(case):
+def test_no_reason_is_given_where_it_is_false(case):
     _, (frame, asked) = CASES[case]
     assert case not in reasons(masked(frame, **asked))
 
 
-def test_the_strictest_reason_decides_and_stands_first():
+def test_the_strictest_reason_decides_and_comes_first():
     release = masked(table(z=range(N)), k=2, keep=["z"], shuffle=None)
     levels = [reason.level for reason in release.verdict.reasons]
     assert levels == sorted(levels, reverse=True)
@@ -207,7 +207,7 @@ def test_the_strictest_reason_decides_and_stands_first():
     assert str(look).startswith("verdict           LOOK: ")
 
 
-def test_limits_are_where_the_documentation_puts_them():
+def test_limits_are_those_of_the_documentation():
     release = masked(table())
 
     def names(**figures):
@@ -233,7 +233,7 @@ def test_reasons_are_plain_values():
     assert isinstance(reason.sentence, str)
 
 
-def test_a_withheld_loss_is_not_told_by_the_verdict():
+def test_the_verdict_does_not_disclose_a_withheld_loss():
     frame = table(x=[1e9, 1.0, *[0.0] * (N - 2)], y=[1e9, 1.0, *[0.0] * (N - 2)])
     release = masked(frame, k=4)
     assert release.loss > 50
@@ -266,6 +266,6 @@ def test_the_command_begins_with_the_verdict(tmp_path):
         (list(range(8)), [3.0, 1.0, 2.0, 8.0, 5.0, 6.0, 7.0, 4.0], False),  # all differ, and no more
     ],
 )
-def test_a_column_reveals_another_if_it_says_the_same(unchanged, masked_values, reveals):
+def test_a_column_reveals_another_if_equivalent(unchanged, masked_values, reveals):
     originals = pl.DataFrame({"0": ["-"] * 8, "1": unchanged, "2": [0.5] * 8, "3": masked_values})
     assert revealing_columns(originals, ["z", "code"], ["y", "x"]) == ({"code": "x"} if reveals else {})
