@@ -19,12 +19,12 @@ from shoal.core.measures import standardise
 from shoal.core.progress import SIGNALS
 
 ROOT = Path(__file__).resolve().parent.parent
-collect_ignore = ["mutate.py"]  # it is run by `make mutants`, with libraries of its own
+collect_ignore = ["mutate.py"]  # run by `make mutants`, which needs other libraries
 # Tests that share a server and a browser, a cluster, or a comparison of all methods run in one process.
 TOGETHER = ("test_app.py", "test_comparison.py", "test_dask.py", "test_spark.py")
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
 
-# What a release says of its table, the same whatever the engine.
+# Facts about the table of a release, equal on every engine.
 FIGURES = (
     "notes", "verified", "left", "status", "reached", "outsider", "singled_out", "unique_units", "unique_weights",
     "identifying", "left_out", "homogeneous", "concentrated", "dominated",
@@ -99,7 +99,7 @@ def command(*arguments, cwd="."):
         warnings.catch_warnings(),
     ):  # fmt: skip
         warnings.simplefilter("default")
-        warnings.simplefilter("ignore", DeprecationWarning)  # as Python does, but for what a script itself calls
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in Python, except for code that a script itself calls
         try:
             main()
         except SystemExit as end:

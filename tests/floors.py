@@ -16,7 +16,7 @@ def floors(text: str) -> list[str]:
         re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement)
         for requirement in sum(extras, project["dependencies"])
     )
-    return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]  # the extras of shoal itself have none
+    return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]  # extras of shoal have no version
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def judge(table: Labelled, proposal: Proposal) -> Iterator[Judgement]:
         for column in proposal.columns
     }
     labels = {name: label.partition(",")[0] for name, label in table.labels.items()}
-    for name, label in table.labels.items():  # of twins either may be left out
+    for name, label in table.labels.items():  # either of two equivalent columns may be left out
         twin = label.removeprefix("derived or ")
         if twin != label and roles[twin] == "derived":
             roles[name], roles[twin] = roles[twin], roles[name]

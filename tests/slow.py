@@ -230,7 +230,7 @@ def least_sse(Z, columns, models, k):
         cost[subset] = float(np.square(Z[group] - Z[group].mean(axis=0)).sum()) if allowed else inf
     best = [0.0] + [inf] * ((1 << n) - 1)
     for records in range(1, 1 << n):
-        # The group of the lowest record, and the best of what is left.
+        # The group of the lowest record, and the best partition of the rest.
         group = records
         while group:
             if group & records & -records:

@@ -34,6 +34,6 @@ def sharing(template):
         with patch.object(template, "close"), patch.object(template, "kill"):
             yield template
 
-    # One worker a run, unless a test asks for more: other tests have the other cores.
+    # One worker per run unless a test requests more: other tests use the other cores.
     with patch.object(mask, "start_template", start), patch.object(local.os, "cpu_count", return_value=1):
         yield

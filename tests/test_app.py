@@ -139,7 +139,7 @@ def start(page, **choices):
     try:
         begun.wait_for(timeout=10_000)
     except playwright.TimeoutError:
-        # A click in the moment in which the page is built anew is lost: who sees that nothing runs clicks again.
+        # A click while the page is rebuilt is lost: a user who sees nothing running clicks again.
         page.get_by_role("button", name="Mask", exact=True).click()
 
 
@@ -147,11 +147,11 @@ def drag(page, level, target):
     """Drag a level of an ordered category down to the position of another with the mouse."""
     rows = page.get_by_role("dialog").locator(".s-list > *")
     ready = "[...document.querySelectorAll('.s-list')].some(e => Object.keys(e).some(k => k.startsWith('Sortable')))"
-    page.wait_for_function(ready)  # what makes the list one to be dragged is loaded when it is first needed
-    rows.filter(has_text=level).locator("span").hover()  # once the dialog stands still
+    page.wait_for_function(ready)  # the code that makes the list draggable is loaded on first use
+    rows.filter(has_text=level).locator("span").hover()  # once the dialog has stopped moving
     page.mouse.down()
     end = rows.filter(has_text=target).bounding_box()
-    for turn in range(50):  # others make room one after the other, as the mouse moves
+    for turn in range(50):  # other levels make room one by one as the mouse moves
         page.mouse.move(end["x"] + 30, end["y"] + (0.7 + turn % 2 / 5) * end["height"], steps=4)
         if level in rows.filter(has_text=re.compile(f"{target}|{level}")).last.inner_text():
             break
@@ -318,7 +318,7 @@ def test_only_columns_shown_in_the_form_are_released(page, home):
     playwright.expect(outdated).to_contain_text("Group size k: 10 (was 2)")
     playwright.expect(write).to_have_count(0)
     page.get_by_role("button", name="Return to the settings of version 1").click()
-    playwright.expect(write).to_be_disabled()  # what was ticked before the change does not count
+    playwright.expect(write).to_be_disabled()  # boxes ticked before the change do not count
     go(page, "Protect")
     playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
     go(page, "Roles")
@@ -351,12 +351,12 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     write = page.get_by_role("button", name="Write the files")
     playwright.expect(write).to_be_enabled()
     firms(210).write_csv(home / "moving.csv")
-    write.click()  # of a page that was built before
+    write.click()  # of an older page
     playwright.expect(page.locator("[data-test=outdated]")).to_contain_text("The file moving.csv on disk")
     assert not (home / "moving-masked.csv").exists()
     go(page, "Protect")
     page.get_by_role("button", name="Mask", exact=True).click()
-    playwright.expect(page.get_by_role("alert")).to_have_count(2)  # the refusal, and the way on
+    playwright.expect(page.get_by_role("alert")).to_have_count(2)  # the refusal, and the remedy
     playwright.expect(page.get_by_role("alert").first).to_contain_text("changed on disk since it was opened")
     page.get_by_role("button", name="Read it again").click()
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("moving.csv: 210 records")
@@ -429,7 +429,7 @@ def test_stop_keeps_the_best_groups_and_a_reload_keeps_the_work(page, context, s
     page.locator("[data-test=job]", has_text="left").wait_for()
     page.reload()
     page.locator("[data-test=job]", has_text="left").wait_for()
-    other = context.new_page()  # which knows nothing of this
+    other = context.new_page()  # which is unaware of this
     other.goto(root(server))
     other.get_by_text("First records").wait_for()
     playwright.expect(other.locator("[data-test=job]")).to_have_count(0)
@@ -602,7 +602,7 @@ def test_a_dropped_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
     page.get_by_role("navigation").get_by_role("button", name="Table").click()
     page.get_by_role("button", name="Open firms.csv").click()
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("3,000 records")
-    open_work(page, "dragged.shoal")  # its table is not the one that is open
+    open_work(page, "dragged.shoal")  # its table differs from the open one
     playwright.expect(page.get_by_role("alert")).to_contain_text("drag in dragged.csv")
     page.get_by_role("button", name="Back to dragged.csv and its versions").click()  # nothing is lost by a wrong click
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("Version 1: mdav, k = 5")
@@ -668,7 +668,7 @@ def test_a_preview_follows_the_slider_while_it_moves(page):
     page.mouse.down()
     for share in (0.3, 0.6):
         page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
-        k = slider.input_value()  # a preview of the k before may still be on its way
+        k = slider.input_value()  # a preview for the previous k may still arrive
         playwright.expect(preview).to_have_attribute("data-k", k)
         playwright.expect(preview).not_to_have_text(before)
         playwright.expect(number).to_have_value(k)
@@ -882,7 +882,7 @@ def test_work_survives_its_page(context, tmp_path):
     before = counts.inner_text()
     page.get_by_label("Role of sales").select_option("identifier")
     playwright.expect(counts).not_to_have_text(before, use_inner_text=True)
-    page.goto("about:blank")  # nothing would be lost, and nothing is asked
+    page.goto("about:blank")  # nothing would be lost, so no question appears
     page.go_back()
     go(page, "Roles")
     playwright.expect(page.get_by_label("Role of sales")).to_have_value("identifier")
@@ -893,9 +893,9 @@ def test_work_survives_its_page(context, tmp_path):
     page.goto("about:blank")
     assert questions == ["beforeunload"]
     page.close()
-    eventually(lambda: not server.connections())  # until then a new page is another tab beside this one
+    eventually(lambda: not server.connections())  # until then a new page is another tab
     page = context.new_page()
-    page.goto(root(server))  # another tab: it goes on with the work, as no other page is open
+    page.goto(root(server))  # another tab continues the work, as no other page is open
     go(page, "Release")
     page.get_by_role("button", name="Write the files").wait_for()
     page.close()

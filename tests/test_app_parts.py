@@ -113,7 +113,7 @@ def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
         assert (one.release.records, one.release.parameters["engine"]) == (400, "local")  # from file to file
         assert "--engine local" in one.release.command("in", "out")
         point = risk_utility_map([one], 1, dark=False)["series"][0]["data"][0]
-        # What was not measured is not drawn as no risk at all.
+        # A risk that was not measured is not drawn as zero.
         assert (point["value"][1], point["symbol"]) == (round(100 * len(one.release.sizes) / 400, 4), "emptyCircle")
     assert not (tmp_path / "part.csv").exists()
 
@@ -305,7 +305,7 @@ def test_settings_are_kept_for_the_next_session_alone_without_values(work, tmp_p
     work.settings.kinds["region"] = work.values_of("region")[::-1]
     work.settings.codes["sales"] = [str(work.values_of("sales")[0])]
     folder.store("key", {"csv": {}, "settings": to_plain(work, work.settings)})
-    assert folder.stored("key") == {}  # tabs of a session have work of their own
+    assert folder.stored("key") == {}  # tabs of a session have separate work
     written = home / "settings-key.json"
     assert written.stat().st_mode & 0o777 == 0o600
     assert not any(
@@ -353,7 +353,7 @@ def test_a_command_and_a_call_have_only_chosen_settings(tmp_path):
     assert chosen.command("i", "o") == "shoal mask i -k 3 -c a -c b --effort fast --seed 4 -O bound=True -o o"
     given = shoal.mask(
         table, 3, method="search", steps=24, start=np.arange(12) // 3
-    )  # no command can hold these labels
+    )  # no command can contain these labels
     assert given.command("i", "o") == "shoal mask i -k 3 -c a -c b -m search -O steps=24 -o o"
     assert "start" not in given.call("i", "o")
     weighed = shoal.mask(table, 3, weights=np.arange(1.0, 13.0))

@@ -165,10 +165,10 @@ def test_hand_worked_linkage():
     assert found.share == 0.5
     assert found.chance == 0.5
     assert found.interval is None
-    # 6.4 is nearest to 5, which is not of its group: nobody of that group is found.
+    # 6.4 is nearest to 5, which is not in its group: no record of that group is linked.
     found = linkage.linkage(x, np.array([[0.4], [0.4], [2.6], [2.6]]), groups, linkage.cells_of(x, strata))
     assert found.share == pytest.approx(0.25)
-    # Released as it is, everybody is found.
+    # Released unchanged, every record is linked.
     assert linkage.linkage(x, x, np.arange(4), linkage.cells_of(x, strata)).share == 1.0
 
 
@@ -183,7 +183,7 @@ def test_linkage_stays_within_strata_and_patterns():
         ([3], [0]),
     ]
     assert linkage.linkage(x, x, np.arange(4), cells).share == 1.0
-    # Records that miss everything can only be guessed.
+    # Records without any value can only be guessed.
     nothing = np.full((4, 1), np.nan)
     one = np.zeros(4, dtype=np.int64)
     assert linkage.linkage(nothing, nothing, one, linkage.cells_of(nothing, one)).share == 0.25
@@ -250,7 +250,7 @@ def test_only_columns_known_to_outsiders_are_linked_and_counted():
     everything = shoal.assess(table, release.data, columns=["x", "y"])
     assert everything.risk.linkage.share == everything.risk.linkage.chance == everything.risk.uniqueness.after == 1
     assert everything.singled_out == release.singled_out == 90
-    # What was renumbered is not known: nobody can look it up.
+    # Outsiders do not know the new numbers and cannot look them up.
     renumbered = release.data.with_columns(town=pl.col("town").replace_strict({0: 7, 1: 5, 2: 6, 3: 9})).drop("z")
     assert shoal.assess(table, renumbered, columns=["x", "y"]).risk.linkage == alone.linkage
 
@@ -554,7 +554,7 @@ KINDS = {"o": shoal.Ordinal(["low", "mid", "high"]), "t": shoal.Hierarchy(TOWNS)
 @given(st.data())
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 def test_loss_and_recount_are_those_of_the_release_for_all_kinds(data):
-    n = data.draw(st.integers(8, 40))  # records that miss a value or those that do not are k at least
+    n = data.draw(st.integers(8, 40))  # at least k records have a missing value, and at least k have none
     values = {
         "x": st.floats(-1e6, 1e6),
         "n": st.sampled_from(["a", "b", "ccc", None]),

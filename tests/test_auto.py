@@ -59,7 +59,7 @@ def test_threads_regions_and_the_seed(monkeypatch):
 
 
 def test_effort():
-    # Over several tables: on a single one, luck may give more to fewer steps.
+    # Over several tables: on a single one, fewer steps may happen to gain more.
     tables = [np.random.default_rng(seed).normal(size=(300, 2 + seed % 2)) for seed in range(6)]
     asked = [{"effort": effort} for effort in ("best", "good", "fast")]
     losses = [sum(sse(X, shoal.partition(X, 3, **how)) for X in tables) for how in (*asked, {"method": "mdav"})]

@@ -98,7 +98,7 @@ def test_records_equal_in_the_chosen_columns_are_cut_along_the_others(split):
     blocks, found = blocks_of(X, 100, 3, split, by=(1,), parts=4)
     assert all(len(np.unique(X[found == block, 1])) == 1 for block in range(len(blocks.sizes)))
     assert blocks.sizes.max() <= 100
-    for value in range(3):  # each of them is cut as if it were a table of its own, in the frame of all
+    for value in range(3):  # each is cut like a separate table, in the frame of all
         rows = np.flatnonzero(X[:, 1] == value)
         frame = frame_of(bounds(X[:, [0, 2]]))
         leaves = slow_leaves(
@@ -424,5 +424,5 @@ def test_time_and_steps_are_shared_for_any_option_names():
     assert share_options(timed, nothing, 0.5) == {"patience": SEARCH_SECONDS / 2, "moves": None}
     assert share_options(timed, {**nothing, "moves": 100}, 0.25) == {"patience": None, "moves": 25}
     assert share_options(timed, {**nothing, "patience": 8.0}, 0.25, parallel=2) == {"patience": 4.0, "moves": None}
-    # What keeps no time gets none, though it can be stopped at any.
+    # A method without a time option gets no time limit, but can be stopped at any time.
     assert share_options(entry, {}, 0.5) == {}

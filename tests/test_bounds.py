@@ -159,7 +159,7 @@ def test_cut_entries_and_pair_prices_agree_with_the_definition():
     dense[column, cut] = times
     expected = [left_sides(cuts, [columns[j].tolist()]) for j in range(len(columns))]
     np.testing.assert_array_equal(dense, expected)
-    # What the pairs of a group get is never more than what the group pays.
+    # The pairs of a group never receive more than the group pays.
     pair, price = pair_prices(cuts, size)
     W = np.zeros((n, n))
     np.add.at(W, (pair[:, 0], pair[:, 1]), price)

@@ -90,7 +90,7 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
         trial = master.trial((0, 8, 1), 10**6)
         assert trial >= found.value - 1e-9
         assert master.solve().value == pytest.approx(found.value)
-        # Without the columns that a solution does not need, it stays what it is.
+        # A solution does not change without the columns that it does not need.
         near = np.argsort(reduced_costs(master.columns, found.duals, found.cuts), kind="stable")[:-10]
         others = master.keep(np.sort(near))
         assert len(others) == 10

@@ -223,7 +223,7 @@ shoal.cli.main()
 """
     (tmp_path / "in.csv").write_text("x\n1\n2\n3\n")
     (tmp_path / "driver.py").write_text(code)
-    # As a module: that is how Python looks at its end whether an interrupt was left.
+    # As a module, because Python then checks at exit for a pending interrupt.
     driver = [sys.executable, "-m", "driver"]
     done = subprocess.run(driver, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 130
@@ -261,7 +261,7 @@ def test_an_interrupted_search_releases_its_best(folder, tmp_path):
         [*SHOAL, *search, "--time", "300", "-o", "out.csv"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    # After as long as a whole run took just now, this one is searching.
+    # After the duration of the previous run, this one is searching.
     time.sleep(time.monotonic() - began)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
@@ -405,7 +405,7 @@ def test_figures_of_the_summary_are_no_options(tmp_path):
     assert "names column 'y', which is not masked. Masked are x; name it in --column too." in done.stderr
 
 
-# --- what reaches the terminal ---------------------------------------------------------------------------------------
+# --- output to the terminal ------------------------------------------------------------------------------------------
 
 CONTROLS = "\x1b[2J\x07\x9b31m\u202e\u2066"
 HOSTILE = f"pay{CONTROLS}"

@@ -72,7 +72,7 @@ def test_in_any_order_the_records_of_a_target_are_in_that_of_the_input(seed):
             target, {name: column[rows] for name, column in moved.items()}, None, SharedArguments(how)
         )
         assert known == len(rows)
-        # Row by row: parts one after the other, and a part's records as they were.
+        # Row by row: parts in order, with their records in order.
         places = np.lexsort((answers["place_0"],))
         origin = list(zip(answers[TARGET][places], answers[ROW][places], strict=True))
         assert origin == sorted(origin)

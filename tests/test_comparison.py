@@ -41,7 +41,7 @@ def test_every_method_of_the_registry_runs_or_is_named(compared):
 def test_figures_equal_those_of_mask_and_assess(compared):
     table = firms(400)
     for trial in compared.trials:
-        # A method that searches for a time need not find the same twice.
+        # A method with a time limit may give different results.
         if any(option.name == "time_limit" for option in find(trial.method).options):
             continue
         with warnings.catch_warnings():
@@ -56,7 +56,7 @@ def test_hand_worked_front():
     def trial(loss, linked, k=3, anonymous=True):
         return Trial("m", k, loss, linked, 0.01, 9, 0.0, anonymous)
 
-    # (1, .3) and (2, .1) and (4, .05) stand; (2, .2) loses to (2, .1); the one that protects nobody does not count.
+    # (1, .3), (2, .1) and (4, .05) are on the front; (2, .2) loses to (2, .1); unprotected runs do not count.
     trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
     marked = {(t.loss, t.linked) for t in trials if t.pareto}
     assert marked == {(1, 0.3), (2, 0.1), (4, 0.05)}
@@ -338,7 +338,7 @@ def test_every_promise_is_compared_with_none(promised):
     assert {(t.k, t.promise) for t in promised.trials if t.method == "auto"} == {
         (k, promise) for k in (3, 5) for promise in expected
     }
-    # What is made for closeness is tried with it, and with nothing else.
+    # Methods made for closeness are tried only with closeness.
     others = {(t.method, t.promise) for t in promised.trials if t.method != "auto"}
     assert others == {(m, f"closeness {t}") for m in ("closeness-first", "k-first") for t in (0.3, 0.5)}
     assert promised.left_out == {}
@@ -496,7 +496,7 @@ KINDS = {
     "lat": shoal.Place("lat", "lon"),
     "lon": shoal.Place("lat", "lon"),
 }
-# What is asked of the values of groups; each of them changes what is released.
+# Parameters for the values of groups; each of them changes the release.
 VALUES = [
     {},
     {"weights": "weight"},

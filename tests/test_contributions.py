@@ -136,7 +136,7 @@ def test_the_reference_counts_as_many(data):
     names = ["x", "y", "minus"]
     try:
         release = shoal.mask(frame, k, columns=names, missing="group", small="suppress", **asked)
-    except shoal.InputError:  # too few of a stratum or pattern are left
+    except shoal.InputError:  # too few records of a stratum or pattern remain
         return
     counts = {name: reference(frame, release, name, asked["weights"], asked["unit"]) for name in names}
     assert release.dominated == {name: count for name, count in counts.items() if count[1]}
@@ -157,7 +157,7 @@ def test_columns_grouped_separately_are_counted_separately(missing):
     assert release.dominated["y"].groups == 0
     assert release.verdict.reasons[0].sentence.startswith("NOT k-anonymous for whole records")
     assert "x in " in dominance(release).sentence
-    levels = ["stop"] * (3 if missing == "drop" else 2)  # one of ten records or so misses a value
+    levels = ["stop"] * (3 if missing == "drop" else 2)  # about one in ten records has a missing value
     assert [name for name, _ in release.rows()][:6] == ["verdict", *levels, "look", "look", "records"][:6]
 
 

@@ -20,7 +20,7 @@ dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not 
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
 
 COLUMNS = ["a", "b", "c"]
-UNCHANGED = {"rest": "keep", "keep": ["record"], "decimals": "all"}  # what is not masked shows the order of records
+UNCHANGED = {"rest": "keep", "keep": ["record"], "decimals": "all"}  # unmasked columns show the order of records
 pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
 
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries war
 def client():
     with (
         warnings.catch_warnings(),
-        # A cluster gives up a worker that is away this long after it was first away: in between it came back.
+        # A cluster drops a worker that is absent this long after its first absence, even if it came back in between.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, memory_limit="1GB", dashboard_address=None

@@ -28,7 +28,7 @@ from shoal.tables.files import read_table
 sqlite_driver = pytest.importorskip("adbc_driver_sqlite", reason="the extra shoal[sql] is not installed")
 postgresql_driver = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra shoal[sql] is not installed")
 
-SECRET = "s3cret/p@ss:w"  # signs that a part of an address usually ends with
+SECRET = "s3cret/p@ss:w"  # characters that usually end a part of an address
 ENCODED = "s3cret%2Fp%40ss%3Aw"
 ROLES = {"columns": ["age", "pay", "cost", "job"], "by": "region", "rest": "drop"}
 ASSESSED = ["--by", "region", "--nominal", "job"]
@@ -225,7 +225,7 @@ def test_a_missing_driver_is_named():
 
 
 def test_an_installed_driver_is_used_and_its_errors_show_no_password(people, tmp_path, monkeypatch):
-    # The driver for SQLite in place of one for MySQL: it takes the address for the name of a file, and says so.
+    # SQLite's driver instead of MySQL's: it takes the address as the name of a file, and its error shows that.
     library = next(Path(sqlite_driver.__file__).parent.glob("libadbc_driver_sqlite*"))
     (tmp_path / "mysql.toml").write_text(f'name = "stand-in"\nversion = "1"\n[Driver]\nshared = {str(library)!r}\n')
     monkeypatch.setenv("ADBC_DRIVER_PATH", str(tmp_path))

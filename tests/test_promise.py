@@ -116,7 +116,7 @@ def test_a_folder_is_read_without_hidden_leftovers(tmp_path):
 
 
 def test_a_release_that_its_file_would_break_is_refused(tmp_path, monkeypatch):
-    # Whatever goes wrong on the way into the file is found in the file.
+    # Every error of writing is detected in the file.
     from shoal.tables.table import Table
 
     real = Table.released
@@ -188,7 +188,7 @@ def test_adult_is_not_called_safe_where_columns_that_outsiders_know_are_kept(tmp
     assert f"{release.singled_out:,} of 30,162" in str(release)
 
 
-# Which method, and what is refused instead of ignored
+# Choice of the method, and refusals of parameters that would be ignored
 
 
 def test_one_column_takes_the_optimum(tmp_path):

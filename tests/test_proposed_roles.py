@@ -181,7 +181,7 @@ def test_a_file_larger_than_the_sample_has_the_same_columns(people, tmp_path, mo
         assert release.loss == pytest.approx(expected.loss)
 
 
-# --- files that are not as they should be ----------------------------------------------------------------------------
+# --- files with errors -----------------------------------------------------------------------------------------------
 
 ODD_CELLS = [
     ("n/a?", "record 150 holds 'n/a?'", "add it to 'missing_codes' if it means missing"),
@@ -246,7 +246,7 @@ def test_an_identifier_by_its_name_is_no_column_of_numbers():
     assert list(shoal.mask(table, 3).dropped) == ["person_id"]
 
 
-# --- what never leaves -----------------------------------------------------------------------------------------------
+# --- columns that never leave ----------------------------------------------------------------------------------------
 
 NUMBERS = st.integers(10**6, 10**9)
 CELLS = (  # few or many values, of each type

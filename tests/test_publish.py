@@ -274,7 +274,7 @@ def test_insensitive_rows_do_not_follow_the_input(firms):
         assert len(np.unique(release.labels[rows, 0])) == 1
     means = firms["sales"].to_numpy()[order.to_numpy()].reshape(10, 8).mean(axis=1)
     assert release.data["sales"].to_numpy() == pytest.approx(np.repeat(means, 8), abs=1e-3)
-    # The same people in another order give the same table: rows belong to nobody.
+    # The same people in another order give the same table: rows belong to no person.
     shuffled = firms.sample(fraction=1, shuffle=True, seed=1)
     again = shoal.publish(shuffled, 1e9, bounds=BOUNDS, method="insensitive", k=8)
     assert again.data["sales"].to_numpy() == pytest.approx(release.data["sales"].to_numpy(), abs=1e-3)

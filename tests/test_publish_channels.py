@@ -155,7 +155,7 @@ def test_exploring_is_public_by_default():
 def test_no_table_has_a_greater_error_than_the_public_one(method):
     tables = [pl.DataFrame({"x": cells, "y": cells[::-1]}) for cells in (np.arange(60.0), np.repeat([0.0, 100.0], 30))]
     tables.append(pl.DataFrame({"x": [0.0] * 57 + [100.0] * 3, "y": [100.0] * 2 + [0.0] * 58}))
-    # The remainder of k = 7, 23 and 35 joins one group, here with half of its records at each end.
+    # The remainder for k = 7, 23 and 35 joins one group, here with half of its records at each end.
     tables += [pl.DataFrame({"x": [0.0] * (60 - ones) + [100.0] * ones}) for ones in (5, 18, 30)]
     sizes, epsilons = [5, 7, 20, 23, 35], [0.5, 3.0, 20.0]
     for table in tables:

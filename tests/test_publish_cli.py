@@ -61,14 +61,14 @@ def test_a_release_with_ledger_and_manifest(folder):
     manifest = json.loads((folder / "M.json").read_text(encoding="utf-8"))
     assert manifest["guarantee"] in " ".join(done.stdout.split())
     assert manifest["columns"]["sales"]["bounds"] == [0, 100]
-    # What is computed from the data has a file of its own.
+    # Figures computed from the data are in a separate file.
     assert not {"not_for_release", "input", "dropped"} & set(manifest)
     assert not {"groups", "clipped", "expected_sse"} & set(manifest["columns"]["sales"])
     private = json.loads((folder / "P.json").read_text(encoding="utf-8"))
     assert set(private["columns"]["sales"]) == {"groups", "clipped", "expected_sse"}
     assert private["dropped"] == ["name"]
     assert "for the data holder alone" in private["not_for_release"]
-    # Nothing that was printed or written holds a raw value or a name.
+    # No output contains a raw value or a name.
     raw = pl.read_csv(folder / "firms.csv")
     shown = done.stdout + "".join(
         (folder / name).read_text(encoding="utf-8") for name in ("out.csv", "M.json", "P.json", "L.json")

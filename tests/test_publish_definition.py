@@ -98,7 +98,7 @@ def test_one_column_has_the_noise_of_given_groups(method):
 
 
 def test_each_column_has_an_order_of_its_own():
-    # A budget without noise to speak of: the values are those of each column, but not side by side.
+    # A budget with negligible noise: the values are those of each column, but not in the same rows.
     table = firms(400)
     release = shoal.publish(table, 1e9, bounds=BOUNDS, k=1)
     for name in BOUNDS:
@@ -169,7 +169,7 @@ def test_no_event_distinguishes_neighbours_by_more_than_epsilon(method):
     two = pl.DataFrame({name: [second[name][0], *cells[1:]] for name, cells in first.items()})
     tables = [draws(table, method, k, 1.0, 1500, seed) for seed, table in enumerate((one, two))]
     assert least_epsilon(*tables) <= 1.0  # fails for one choice of seeds in a million
-    # The test has power: a mechanism with a fifth of the noise is found out.
+    # The test has power: it detects a mechanism with a fifth of the noise.
     found = least_epsilon(*(draws(table, method, k, 5.0, 1500, seed) for seed, table in enumerate((one, two))))
     assert found > 1.0
 

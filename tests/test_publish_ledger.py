@@ -206,7 +206,7 @@ def test_a_ledger_that_cannot_be_locked_is_refused_and_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# Whatever can be refused is refused before anything is spent
+# All refusals come before any budget is spent
 
 NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm": ["ž", "ß"]})
 
@@ -293,7 +293,7 @@ def test_a_ledger_belongs_to_one_data_set(tmp_path):
     wide = TABLE.with_columns(y=pl.lit(1.0))
     shoal.publish(wide, 1.0, bounds=BOUNDS, ledger=path, total_budget=3, **FIRST)
     content = json.loads(path.read_text())
-    assert (content["dataset"], content["schema"]) == ("ours", ["x", "y"])  # names, and nothing made from values
+    assert (content["dataset"], content["schema"]) == ("ours", ["x", "y"])  # names, and nothing derived from values
     before = path.read_bytes()
     for table, options, rule in [
         (TABLE, {"dataset": "theirs"}, "records the budget of data set 'ours', got 'theirs' in 'dataset'"),

@@ -57,7 +57,7 @@ def test_a_unit_gets_the_noise_of_an_mth_of_epsilon_for_each_record(method, budg
     assert of_units.scales == of_records.scales
     assert of_units.expected_sse == of_records.expected_sse
     assert (of_units.labels == of_records.labels).all()
-    # What is said of ε is said of the unit.
+    # Statements about ε refer to the unit.
     assert of_units.epsilon == math.fsum(of_units.budgets.values()) == 2.0
     assert of_units.budgets == {name: 4 * share for name, share in of_records.budgets.items()}
     assert of_units.record_epsilon == of_records.epsilon == of_records.record_epsilon == 0.5
@@ -212,7 +212,7 @@ def test_refusals(change, rule):
         shoal.publish(**arguments)
 
 
-# What is released and said
+# Released tables and messages
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.clone])
@@ -248,7 +248,7 @@ def test_the_guarantee_names_the_unit_and_what_it_shares(method):
     ):
         assert words in release.guarantee
     assert "one record per person" not in release.guarantee
-    # Rows of one person that stand together can be known as such, but not where rows belong to nobody.
+    # Adjacent rows of one person can be recognised, except where rows belong to no person.
     assert ("keeps the records of one 'person' together, so does" in release.guarantee) == (
         not method.startswith("insensitive")
     )

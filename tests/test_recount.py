@@ -208,7 +208,7 @@ def test_units_that_are_not_released_are_read_from_the_original():
     assert counted(frame, 2, unit="id", units=units)[0].singled_out == 0
     with pytest.raises(VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units"):
         counted(frame, 3, unit="id", units=units)
-    # A column of the release is believed before what is known from elsewhere.
+    # A column of the release takes precedence over other sources.
     with pytest.raises(VerificationError, match="2 of 2 groups of identical records have fewer than k=3 units"):
         counted(frame.with_columns(id=pl.Series([1, 2, 2, 1, 2, 2])), 3, unit="id", units=units)
 
@@ -221,7 +221,7 @@ def test_records_are_singled_out_by_what_an_outsider_can_know():
     whole = table(x=[1.0, 1.0], s=["a", "a"])
     found, engine = counted(whole, 2, by=["s"])
     assert engine.read == ["x", "s"]
-    assert set(engine.arrays[0]) == {"words", "codes"}  # nothing but what groups are made of
+    assert set(engine.arrays[0]) == {"words", "codes"}  # only the columns that form groups
 
 
 def test_no_outsider_knows_sensitive_columns_weights_or_units():
@@ -256,9 +256,7 @@ def test_units_are_unique_by_all_their_records(rows):
     assert counted(frame.drop("z"), 2, **roles)[0].unique_units == (0, 6)  # two have one record, four have two
     assert counted(frame.drop("z"), 2, **{**roles, "unit": None})[0].unique_units is None
     dropped = np.arange(len(frame), dtype=np.uint64)
-    assert (
-        counted(frame.drop("unit"), 2, **roles, units=dropped)[0].unique_units is None
-    )  # nothing ties records together
+    assert counted(frame.drop("unit"), 2, **roles, units=dropped)[0].unique_units is None  # nothing links records
 
 
 @pytest.mark.parametrize(
@@ -269,7 +267,7 @@ def test_units_are_unique_by_all_their_records(rows):
         ([1, 1], [2, 2], False),
         ([1, 1, 1], [1], False),
         ([1, 2], [2], False),
-        ([1, 4], [2, 3], False),  # whatever their words add up to
+        ([1, 4], [2, 3], False),  # even if the sums of their words are equal
     ],
 )
 def test_units_have_the_same_fingerprint_if_they_have_the_same_records(one, two, alike):
@@ -305,7 +303,7 @@ def test_weights_that_no_other_record_has_are_counted(monkeypatch):
     assert found != 5000
 
 
-# --- what is promised beside k ---------------------------------------------------------------------------------------
+# --- promises other than k -------------------------------------------------------------------------------------------
 
 
 def test_a_lost_record_is_detected():
@@ -323,7 +321,7 @@ def test_missing_cells_are_spelled_in_one_way_in_all_parts(parts):
         VerificationError, match=r"^Column 'x' has missing cells that are spelled in several ways. Noth"
     ):
         counted(frames, 2, ["y", "x"])
-    # Each column has a spelling of its own.
+    # Each column has its own spelling.
     assert counted(nan.with_columns(y=null["x"]), 2, ["x", "y"])[0].singled_out == 0
 
 
@@ -427,7 +425,7 @@ def test_confidential_values_are_compared_with_those_of_all_parts():
     assert found[0]["ill"] == {"diversity": 4.0, "entropy": pytest.approx(4.0), "closeness": 0.0}
 
 
-# --- what is told ----------------------------------------------------------------------------------------------------
+# --- reports ---------------------------------------------------------------------------------------------------------
 
 
 def numbered(first, last, step=1):

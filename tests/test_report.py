@@ -131,7 +131,7 @@ def leaks(text, originals):
 @pytest.mark.parametrize("columns", [1, 3])
 def test_no_original_value_is_in_the_page(tmp_path, k, columns):
     rng = np.random.default_rng(columns)
-    # No two values alike, none that a count, a coordinate or a share could equal by chance.
+    # All values differ, and none could equal a count, a coordinate or a share by chance.
     X = np.exp(rng.normal(9, 1.0, (400, columns))) + 2000 + rng.random((400, columns))
     release = shoal.mask(X, k)
     text = release.report(tmp_path / "page.html", original=X).read_text(encoding="utf-8")
@@ -417,7 +417,7 @@ def opened(page, folder):
         ],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    # What the browser asks for on its own account has no origin.
+    # Requests that the browser makes by itself have no origin.
     asked = re.findall(r'"initiator":"(?!not an origin")[^\n]*"url":"([^"]+)"', log.read_text(encoding="utf-8"))
     return done.stderr, picture, [url for url in asked if not url.startswith(("file:", "data:"))]
 

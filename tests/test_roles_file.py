@@ -139,7 +139,7 @@ def test_a_hierarchy_is_found_next_to_the_roles_file(people, tmp_path, monkeypat
     assert release.kinds["job"].startswith("hierarchy")
     assert release.data.equals(expected.data)
     with pytest.raises(FileError, match=r"job\.csv"):
-        shoal.mask(people, 3, roles=roles)  # a mapping is next to no file
+        shoal.mask(people, 3, roles=roles)  # a mapping has no folder
 
 
 def test_a_place_is_written_and_read(tmp_path):

@@ -47,7 +47,7 @@ def rules_of(values, model, ordered=True):
     return make_rules([column(values, ordered)], [(0, model)], len(values))
 
 
-# --- what a group reaches --------------------------------------------------------------------------------------------
+# --- measures of a group ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -194,7 +194,7 @@ def test_runs_end_where_the_code_does():
     assert run_end(codes, 0, 2) == 2  # of a smaller group in a larger array
 
 
-# --- how models are asked for and told -------------------------------------------------------------------------------
+# --- text of models --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_the_least_size_is_that_of_the_paper_and_leaves_few_records_over():
         assert least_size(n, k, t) == least + left // groups
         assert size_for([Closeness(t).rule(ordered=True)[:2]], n, k) == max(k, 1.5 * least_size(n, k, t) + 3)
         assert size_for([Closeness(t).rule(ordered=False)[:2]], n, k) == max(k, 1.5 * least_size(n, k, t) + 3)
-    assert least_size(3, 2, 0.5) == 3  # one group, and what is left over
+    assert least_size(3, 2, 0.5) == 3  # one group, and the remaining records
     assert least_size(10, 2, 1 / 18) == 5  # exactly 10 / 2, which rounding must not make 6
     for asked in (Diversity(4), Diversity(4, "entropy"), Diversity(4, "recursive")):
         assert size_for([asked.rule(ordered=True)[:2]], 100, 3) == ROOM * 4

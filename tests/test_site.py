@@ -218,7 +218,7 @@ def test_example_runs_without_the_reference_tables(stem, monkeypatch, tmp_path):
 
 def run_example(stem, monkeypatch):
     """Run an example on its reference table; return its names."""
-    reference_path({"noise": "census", "blocks": "eia"}[stem])  # skips where it is not at hand
+    reference_path({"noise": "census", "blocks": "eia"}[stem])  # skips if it is not available
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.syspath_prepend(ROOT / "examples")
     monkeypatch.delitem(sys.modules, "_tables", raising=False)

@@ -98,7 +98,7 @@ def test_rare_patterns_take_as_many_records_as_they_need():
 
 
 def test_the_cheapest_first_step_may_have_the_highest_total_cost():
-    # BOTH would take 2 records of A for 2 cells, and then all of B for 3; B alone joins it for 3.
+    # BOTH would take 2 records of A for 2 cells, then all of B for 3; joining B alone costs 3.
     sizes = {B: 3, A: 10, BOTH: 2}
     assert patterns(sizes, 4, whole=False).blanked(held_patterns(sizes)) == 3
 
@@ -463,7 +463,7 @@ def test_engines_agree(tmp_path, one_template):
 def test_a_lost_column_counts_as_lost_in_any_position(tmp_path, engine, offset):
     rows = [{"age": 20 + i * 7 % 50, "income": None if i % 8 == 0 else offset + i * 37 % 101} for i in range(40)]
     pl.DataFrame(rows).with_row_index("who").write_csv(tmp_path / "in.csv")
-    # Records of a unit stay together, so that patterns are joined as a whole.
+    # Records of a unit stay together, so patterns are joined as a whole.
     asked = {"columns": ["age", "income"], "unit": "who", "keep": "who", "output": tmp_path / "out.csv"}
     release = shoal.mask(tmp_path / "in.csv", 8, engine=engine, small="merge", max_left_out=1, **asked)
     assert release.column_loss["income"] == 100

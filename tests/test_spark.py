@@ -36,7 +36,7 @@ MASTER = "local-cluster[2,1,1024]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
 PARTS = (10, 100, 1000) if "SHOAL_ENGINES" in os.environ else (3, 12)  # a thousand take minutes
-# What is not masked stays, and shows the order of records.
+# Unmasked columns stay and show the order of records.
 ASKED = {"k": 3, "columns": COLUMNS, "block": 200, "rest": "keep", "keep": ["record"], "decimals": "all"}
 
 
@@ -291,7 +291,7 @@ def test_a_table_that_comes_from_a_shuffle_is_kept_in_one_order(spark, table):
     assert values["region"].to_list() == table["region"].to_pylist()
 
 
-# Nothing wrong is released
+# No wrong table is released
 
 
 def test_a_table_that_changes_when_recomputed_is_detected(spark, table):
@@ -319,7 +319,7 @@ def test_a_violation_removes_the_written_files(spark, table, tmp_path, monkeypat
     (tmp_path / "out.parquet" / "old").touch()
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not know this file
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors cannot import this file
     monkeypatch.setattr(cluster, "release_part", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask(in_parts(spark, table, 3), **ASKED, output=tmp_path / "out.parquet")

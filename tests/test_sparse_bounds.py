@@ -101,7 +101,7 @@ def test_any_multipliers_are_repaired_to_feasible_ones(way):
         assert rest.min() >= -1e-13 * (np.abs(proven.duals).sum() + every.cost.max())
         assert proven.value <= proven.duals.sum() - cuts.worth.sum()
         larger = every_group(table.rows, k, some_cuts(random, len(table), 0.0))
-        if not len(cuts):  # groups of k records speak for all sizes
+        if not len(cuts):  # groups of k records bound all sizes
             assert reduced_costs(larger, proven.duals, cuts).min() >= -1e-13 * larger.cost.max()
 
 

@@ -265,7 +265,7 @@ def test_chains_hold_whatever_the_numbers(rows, integers):
     assert off is None or off <= 1e-12
     missing = np.array([row[3] for row in rows])[release.kept]
     assert release.data["net income"].is_null().sum() == 0
-    # Where the tax is missing the total of the rule is a number of its own, rounded as any other.
+    # Where the tax is missing, the total of the rule is an independent number, rounded like any other.
     alone = shoal.mask(frame, k=2, integers=integers, **asked)
     assert release.data["net income"].filter(missing).to_list() == alone.data["net income"].filter(missing).to_list()
 
@@ -386,7 +386,7 @@ def test_totals_of_many_groups_are_exact():
         near = np.floor(means).astype(np.int64) - 60, np.ceil(means).astype(np.int64) + 60
         found = keep_total(means, sizes, *near, total)
         assert sizes @ found == total
-    # Whatever is far away from the nearest numbers is approached first.
+    # Values far from the nearest numbers are approached first.
     found = keep_total(np.zeros(9000), np.full(9000, 4), np.zeros(9000), np.full(9000, 9), 4 * 50_000)
     assert 4 * found.sum() == 4 * 50_000
 

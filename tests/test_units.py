@@ -17,7 +17,7 @@ from shoal.promises.distinct_units import count_units, least_units, record_count
 from shoal.promises.group_merge import merge_groups
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
-PERSON = {"unit": "person", "keep": "person"}  # the release shows whose records they are
+PERSON = {"unit": "person", "keep": "person"}  # the release shows the unit of each record
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
 
 
@@ -213,7 +213,7 @@ def test_blocks_have_k_units_for_any_cuts():
     assert fewest(release.data, ["income", "age", "region"], "person") >= 5
 
 
-# --- what else is released ------------------------------------------------------------------------------------------
+# --- other outputs ---------------------------------------------------------------------------------------------------
 
 
 def test_shuffled_units_have_new_numbers():

@@ -86,7 +86,7 @@ def is_small(release):
 
 def is_ordered(release):
     groups = masked_in_order.select("x", "y").with_columns(label=pl.Series(release.labels)).group_by("label").mean()
-    for name in ("x", "y"):  # the values of each record stand in its place
+    for name in ("x", "y"):  # the values of each record are in its row
         means = dict(groups.select("label", name).iter_rows())
         assert release.data[name].to_list() == pytest.approx([means[label] for label in release.labels.tolist()])
     return "the records are in the order of the original", N
@@ -259,7 +259,7 @@ def test_the_command_begins_with_the_verdict(tmp_path):
         (["a", "b"] * 4, [1.5, 7.0] * 4, True),
         (["a", "b"] * 4, [1.5, 7.0] * 3 + [1.5, 1.5], False),
         (["a", "b", "a", "a"] * 2, [1.5, 7.0] * 4, False),
-        ([5] * 8, [1.5] * 8, False),  # nothing is to be revealed
+        ([5] * 8, [1.5] * 8, False),  # there is nothing to reveal
         ([None, 2] * 4, [1.5, 7.0] * 4, True),
         (list(range(8)), [2.0 * i for i in range(8)], True),  # another unit
         (list(range(8)), [-2.0 * i for i in range(8)], True),

@@ -189,7 +189,7 @@ def test_inspect_proposes_to_keep_zeros(tmp_path):
     found = shoal.inspect(tmp_path / "in.csv", k=5)
     words = found.command.split()
     assert ["--keep-zeros", "gains"] in [list(pair) for pair in pairwise(words)]
-    assert "rare" not in words[words.index("--keep-zeros") + 1]  # two records cannot hide among themselves
+    assert "rare" not in words[words.index("--keep-zeros") + 1]  # two records cannot form a group of k
     assert command(*words[1:]).returncode == 0
     assert "zeros=['gains']" in shoal.inspect(frame, k=5).command
 

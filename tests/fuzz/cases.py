@@ -88,7 +88,7 @@ def _draw_asked(rng, kinds, form):
     asked: dict[str, Any] = {"k": some(rng, [2, 2, 3, 3, 4, 5, 8])}
     names = [str(name) for name in rng.permutation(list(kinds))]
     numbers = [name for name in names if kinds[name] in NUMBERS]
-    if form == "numpy":  # the columns of an array are numbered, and all are numbers
+    if form == "numpy":  # columns of an array are numbered and numeric
         names = numbers = [*range(len(numbers))]
     masked = (numbers if rng.random() < 0.6 else names)[: int(rng.integers(1, 4))] or names or ["nobody"]
     if rng.random() < 0.8:  # else roles are proposed

@@ -33,7 +33,7 @@ FORMS = [
     (".dta", "memory"), (".xpt", "memory"), (".csv.gz", "memory"), (".csv.zst", "memory"),
     (".jsonl", "memory"),
 ]  # fmt: skip
-FIRST = 12  # formats whose cases keep their numbers: every fifth case is of a later one
+FIRST = 12  # formats whose cases keep their numbers; every fifth case has a later format
 DEFECTS = ("died", "hung", "raw", "unclear", "left behind")
 
 

@@ -60,7 +60,7 @@ def run_limited(number):
         before = _contents(folder)
         limit, backtrace = int(rng.uniform(0.8e6, 3e6)), some(rng, ["0", "1"])
         command = ["sh", "-c", LIMITED, str(limit), sys.executable, "-m", "shoal", "mask", *arguments]
-        # As many threads on every machine: each takes a part of the addresses.
+        # The same number of threads on every machine, as each reserves address space.
         threads = {f"{library}_THREADS": "2" for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "NUMBA_NUM")}
         with tempfile.TemporaryFile() as messages:
             try:
@@ -95,7 +95,7 @@ def _judge(code, text, folder, before, output):
         changed = {path for path in {*before, *after} if before.get(path) != after.get(path)}
         return None if changed == {Path(output.name)} else ("left behind", str(changed))
     if code in ABORTED:
-        # Nobody removes the file that was being written: the next run does.
+        # The unfinished file stays until the next run removes it.
         after = {path: content for path, content in after.items() if not _is_leftover(folder / path.parts[0])}
     if after != before:
         return "left behind", f"{[*map(str, after)]}, {what}"

@@ -57,7 +57,7 @@ def _read_text(path, dialect):
     raw = path.read_bytes()
     text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else dialect.get("encoding", "utf-8"))
     lines = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=dialect.get("delimiter", ",")))
-    # A line with nothing on it is no record, unless the table has a single column, where a record is then quoted.
+    # A blank line is not a record; in a table with a single column, an empty record is quoted.
     head, *rows = [line for line in lines if line]
     return head, [[row[j] for row in rows] for j in range(len(head))]
 
@@ -72,12 +72,12 @@ def _value(value):
 def check_release(case, release, data):
     """Raise `BrokenError` if the release breaks k, lacks records or changes columns that were not to be masked."""
     names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
-    if isinstance(data, np.ndarray):  # columns are named by their number in the array that was given
+    if isinstance(data, np.ndarray):  # columns are named by their position in the input array
         dropped = release.parameters["identifiers"] or []
         names = [name for name in range(len(names) + len(dropped)) if name not in dropped]
     columns = dict(zip(names, cells, strict=True))
     k, by = release.k, release.parameters["by"]
-    text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file words
+    text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file text
     find = {str(name): name for name in columns} if text else {name: name for name in columns}
     masked = [columns[find[str(name) if text else name]] for name in release.columns]
     strata = [columns[find[str(name) if text else name]] for name in by]
@@ -91,7 +91,7 @@ def check_release(case, release, data):
         whose = columns[unit]
     elif unit is not None:
         if isinstance(unit, int) or len(release.kept) != rows:
-            return  # who is who is not in the file, and cannot be looked up
+            return  # units are not in the file and cannot be looked up
         given = case.table.column(unit).to_pylist()
         whose = [given[row] for row in release.kept]
     together = [masked] if find_method(release.parameters["method"]).whole_records else [[column] for column in masked]
@@ -127,7 +127,7 @@ def _check_names(case, release, names):
 
 def _check_left_out(case, release, rows):
     """Raise `BrokenError` if more records are suppressed than the release reports or the request allows."""
-    if case.form in (".csv", ".xlsx"):  # where a line without any cell is no record
+    if case.form in (".csv", ".xlsx"):  # where a blank line is not a record
         return
     given = case.table.num_rows
     if given - rows != release.left_out:

@@ -26,7 +26,7 @@ from .recount import BrokenError, check_release
 __all__ = ["LateError", "run_case", "run_cases"]
 
 SECONDS = 300  # for a case, kernels to compile included
-BATCH = 2000  # cases a process: to load all kernels takes longer than a thousand of them
+BATCH = 2000  # cases per process: loading all kernels takes longer than a thousand cases
 
 
 class LateError(Exception):
@@ -36,7 +36,7 @@ class LateError(Exception):
 def run_case(number):
     """Return the class of a case and its message."""
     case = draw_case(number)
-    # Dask in this thread: what its clusters do is tested elsewhere, and starting one takes longer than all else here.
+    # Dask in this thread: clusters are tested elsewhere, and starting one takes longer than everything else here.
     with (
         tempfile.TemporaryDirectory() as folder,
         warnings.catch_warnings(),

@@ -108,8 +108,8 @@ class NewColumn:
     """The released values of a column."""
 
     values: Floats  # NaN where the cell is missing
-    storage: Storage = FLOAT  # how the column was stored, in all parts of the table
-    rounded: bool = False  # whether the values are rounded and may be stored as integers
+    storage: Storage = FLOAT  # stored type of the column, in all parts of the table
+    rounded: bool = False  # True if values are rounded and may be stored as integers
     missing: Spelling = None  # the spelling of missing cells: a code, "NaN", or None
     categories: tuple[Any, ...] | None = None  # for categories: their cells, with the values as indices
     scale: Scale | None = None  # for dates, times or durations: how the values count them

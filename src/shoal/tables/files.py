@@ -399,7 +399,7 @@ class Format:
     read: Callable[..., Table]  # takes options of CSV files, which other formats ignore
     write: Callable[[Table, Path], None]
     read_back: Callable[[Path, Table], Table] | None = None  # reads uninterpreted cells, if `read` interprets them
-    header: bool = False  # whether the column names are a row of cells
+    header: bool = False  # True if the column names are a row of cells
     not_written: tuple[str, ...] = ()  # read-only endings
 
 

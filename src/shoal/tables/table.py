@@ -384,7 +384,7 @@ class Store:
     dialect: Dialect | None = None  # of a CSV file
     index_notes: tuple[str, ...] = ()  # a note that the index of a pandas frame is not released
     file_notes: tuple[str, ...] = ()  # notes on contents of the file that were not read
-    holds_text: bool = True  # whether a masked column may become text
+    holds_text: bool = True  # False if masked columns cannot become text
     parsed: dict[Any, Any] | None = None  # parsed text by column; None to keep nothing
     series: Callable[[Name], nw.Series[Any]]  # a narwhals column without its name, which polars may take as a pattern
     take: Callable[[Ints], Store]  # select records

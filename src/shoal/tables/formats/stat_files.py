@@ -51,7 +51,7 @@ WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt
 class Changed(NamedTuple):
     """A change of a column by masking."""
 
-    category: bool  # whether its values are among those of the original
+    category: bool  # True if its values are among those of the original
     code: str | None  # the code of missing cells, if any
 
     def labels(self, labels: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
