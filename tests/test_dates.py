@@ -59,7 +59,7 @@ def cells_of(column):
             NEW_YEAR + DAY,
             NEW_YEAR + DAY,
         ),
-        # 10:00, 10:01 and 10:06 are whole minutes.
+        # Cells such as 10:00, 10:01 and 10:06 have whole minutes.
         (
             [NEW_YEAR + minutes * MINUTE for minutes in (600, 601, 606)],
             NEW_YEAR + 602 * MINUTE,

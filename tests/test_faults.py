@@ -25,7 +25,7 @@ from shoal.masking import pipeline
 from shoal.tables import outputs
 
 ENGINES = ("memory", "local", "dask")
-# What a run does, in this order; it is ended before each of them, and after the last.
+# Steps of a run, in order; the run is ended before each of them, and after the last.
 STEPS = [
     (pipeline, "choose_masked"),
     (pipeline, "check_engine"),
@@ -139,7 +139,7 @@ def test_a_killed_run_leaves_old_files_and_leftovers_that_the_next_removes(folde
         time.sleep(0.05)
     assert marked(folder) == [], "workers end with the process that started them"
     monkeypatch.setattr(outputs, "YOUNG", 0.0)
-    # Only Dask takes the place of a folder that it wrote.
+    # Only Dask replaces a folder that it wrote.
     done = command(*arguments(engine if placed else "memory"), cwd=folder)
     assert done.returncode == 0, done.stderr
     assert are_new(folder) == {True}
@@ -216,7 +216,7 @@ watch(work, None)
         time.sleep(0.5)
         assert process.poll() is None, "the first waits for the work"
         try:
-            for _ in range(5):  # a signal that comes before the last was seen is lost
+            for _ in range(5):  # a signal that arrives before the last was handled is lost
                 process.send_signal(signal.SIGINT)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(2)

@@ -424,7 +424,7 @@ def test_units_that_were_times_are_numbers_in_a_file_of_stata(tmp_path):
     assert sorted(found["unit"].to_list()) == list(range(1, 13))
 
 
-# Excel: the first sheet comes back cell by cell but for what is masked
+# Excel: the first sheet comes back cell by cell except for masked columns
 
 
 @pytest.fixture
@@ -463,7 +463,7 @@ def test_excel_files_keep_dates_integers_and_text(tmp_path, sheet):
 def test_the_same_table_makes_the_same_excel_file(tmp_path, sheet):
     for name in ("a.xlsx", "b.xlsx"):
         write_file(sheet, tmp_path / name)
-        time.sleep(1.1)  # a file that told when it was made would tell the second
+        time.sleep(1.1)  # a file with a time of creation would differ after a second
     assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
 
 
@@ -518,7 +518,7 @@ def test_excel_files_are_masked_in_memory(tmp_path, sheet):
             shoal.mask(tmp_path / source, 2, engine="local", output=tmp_path / target)
 
 
-# Statistical packages: whatever is not masked comes back cell by cell
+# Statistical packages: unmasked columns come back cell by cell
 
 
 @pytest.fixture
@@ -558,7 +558,7 @@ def test_spss_user_missing_cells_stay_where_nothing_is_masked(spss):
     assert kept.original_variable_types["answer"] == "F3.0"
     assert kept.variable_value_labels == {"answer": {98.0: "refused"}}
     assert kept.column_names_to_labels["income"] == "yearly income"
-    # In masked columns all that is missing looks alike, and no code of the original is defined.
+    # In masked columns missing cells have one spelling, and no code of the original is defined.
     assert after["income"].isna().sum() == 3
     assert "income" not in kept.missing_ranges
     assert b"CEO of ACME" not in (spss / "out.sav").read_bytes()

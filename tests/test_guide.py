@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 OWN_TEST = {"persons.md", "promise.md", "steward.md", "repeat.md"}
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if path.name not in OWN_TEST)
 SET_UP = ("make", "pip")  # programs that set up a machine
-NOT_RUN = ("text", "r")  # an R block says why it is not run
+NOT_RUN = ("text", "r")  # an R block states why it is not run
 SERVERS = ("app",)  # commands that end when the reader ends them: tests/test_app.py
 
 

@@ -307,7 +307,7 @@ def test_codes_that_begin_with_p_are_not_durations():
         ("{a},{b}.50", ","),
         ("{a} {b}", " "),
         ("{a}'{b},5", "'"),
-        ("{a}.{b}", None),  # one and a half, as far as can be told
+        ("{a}.{b}", None),  # probably one and a half
         ("{a}-{b}", None),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_hierarchy_brings_siblings_nearer():
     assert np.isclose(distance(0, 1), 2 / 0.75)
     assert np.isclose(distance(0, 2), 2 / 0.75 + 2 / 0.5)
     (south,) = (code for code, value in enumerate(coding.values) if value == "South")
-    assert np.isclose(distance(0, south), 1 / 0.75)  # the level of towns says nothing any more
+    assert np.isclose(distance(0, south), 1 / 0.75)  # the level of towns has no more information
     assert np.isclose(distance(2, south), 1 / 0.75 + 2 / 0.5)
 
 

@@ -82,10 +82,10 @@ def test_identifiers_are_recognised_with_the_reason(name, cells, said):
         ("x", [dt.date(2024, 1, 1) + dt.timedelta(i) for i in range(30)]),
         ("x", ["a@b.org"] * 8 + ["none"] * 2),
         ("x", [*range(29), 36]),  # too far apart for a numbering
-        ("x", [*range(28), 5, 34]),  # one of them stands twice
+        ("x", [*range(28), 5, 34]),  # one of them appears twice
         ("x", [*range(29), 28]),
         ("x", [True, False]),
-        ("x", WORDS[:5]),  # five words in five records may be different by chance
+        ("x", WORDS[:5]),  # five words in five records may differ by chance
         ("x", [None, None]),
         ("x", []),
         ("id", [0.5 + i for i in range(30)]),
@@ -172,7 +172,7 @@ def test_weights_are_named_so_and_positive():
 @pytest.mark.parametrize(
     ("name", "cells", "weight"),
     [
-        ("sampling_weight", [61.5, 80.0], True),  # the name leaves no doubt
+        ("sampling_weight", [61.5, 80.0], True),  # the name is unambiguous
         ("pweight", [61.5, 80.0], True),
         ("Final Weight", [61.5, 80.0], True),
         ("hhwt", [3.5, 4.5], True),

@@ -219,7 +219,7 @@ def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("shoal.masking.mask.mask_request", stop)
-    # The workers of a cluster write a data set, which is none of CSV.
+    # The workers of a cluster write a data set, which cannot be CSV.
     for arguments in (["--engine", "dask"], ["--scheduler", "tcp://here:1"], ["--engine", "memory"]):
         shoal("mask", "--from-manifest", folder / "run.json", "-o", folder / "again.parquet", *arguments)
     assert asked == [("dask", None), ("dask", "tcp://here:1"), ("memory", None)]

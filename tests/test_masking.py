@@ -258,7 +258,7 @@ def test_records_that_are_left_out_have_lost_everything():
     all_records = shoal.mask(frame[:4], 2, **asked)
     release = shoal.mask(frame, 2, missing="drop", max_left_out="20%", **asked)
     assert (release.left_out, release.records) == (1, 4)
-    # Four records have lost as much as before, the fifth 100 %.
+    # Four records lost as much as before, the fifth 100 %.
     assert release.loss == pytest.approx((4 * all_records.loss + 100) / 5)
     assert "4 of 5 records kept, in 2 groups of 2 (k = 2)" in str(release)
     with pytest.raises(InputError, match=r"1 of 5 records \(20%\) would be left out, but 'max_left_out' is 19%"):

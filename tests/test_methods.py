@@ -469,7 +469,7 @@ def test_a_function_in_other_processes(own_module, tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=re.escape(words)):
             masked(method, **more)
-    # A module that is here only: as any function of a script where cloudpickle is not installed.
+    # A module of this process only, like a function of a script without cloudpickle.
     monkeypatch.setattr("shoal.algorithms.user_function._pickler", lambda: pickle)
     own_module.another.__module__ = "not_there"
     monkeypatch.setitem(sys.modules, "not_there", own_module)

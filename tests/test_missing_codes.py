@@ -161,7 +161,7 @@ def test_words_among_numbers_on_every_engine(tmp_path, engine, ending, words, on
     )  # fmt: skip
     written = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
     holes = written["x"].gather_every(7, 3).to_list()
-    # A word has no place among the numbers of Parquet.
+    # Parquet cannot store a word among numbers.
     expected = (None if ending == "parquet" else "?") if words else -9
     assert [float(cell) if ending == "csv" and not words else cell for cell in holes] == [expected] * 6
     assert written["x"].cast(pl.String).value_counts()["count"].min() >= 3

@@ -450,7 +450,7 @@ def test_a_large_table_is_searched_from_a_path():
 
 def test_a_large_table_that_keeps_the_rules_only_as_one_group_stays_one(monkeypatch):
     monkeypatch.setattr(rule_enforcement, "SMALL", 10)
-    monkeypatch.setattr(rule_enforcement, "LITTLE", inf)  # the merged groups are where the search starts
+    monkeypatch.setattr(rule_enforcement, "LITTLE", inf)  # the search starts with the merged groups
     Z, values = random_table(60, 3, 0)
     values[:2] = 7, 8
     rules = make_rules([column(values)], [(0, Closeness(0.0))], 60)

@@ -47,7 +47,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-# Named moments of a run, in their order; after which the table is in place.
+# Named steps of a run, in order; afterwards the table is in place.
 MOMENTS = [
     ("shoal.tables.outputs", "_keep", 1, "before", False),
     ("shoal.masking.memory", "write_table", 1, "after", False),

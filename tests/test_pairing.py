@@ -45,7 +45,7 @@ def test_codes_are_measured_as_missing(tmp_path, suffix):
     assert income.mean == pytest.approx((known.mean(), known.mean()))
     assert income.values == len(known)
     assert found.risk.anonymity.below == 0
-    # Without them -9 is a number like others.
+    # Without codes, -9 is an ordinary number.
     wrong = shoal.assess(table, path, columns=NAMES).utility.columns[1]
     assert wrong.mean.before == pytest.approx(table["income"].mean())
 
@@ -188,7 +188,7 @@ def test_shuffled_records_are_refused_or_paired_or_measured_without_pairs():
         assert one.wasserstein == pytest.approx(two.wasserstein)
         assert one.quantiles[3] == pytest.approx(two.quantiles[3])
     assert alone.utility.correlation[1] == pytest.approx(found.utility.correlation[1])
-    # Who says that the order is right gets what was asked for.
+    # A caller who declares the order as correct gets the measures.
     assert shoal.assess(table, release.data, columns=NAMES, shuffled=False).utility.loss > 90
 
 
