@@ -291,8 +291,10 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
     text = composed_cells(cells.cast(pl.String)).str.strip_chars()
     if numbers is None:
         numbers = text.cast(pl.Float64, strict=False)
-    alike = numbers.is_in(values) & ~text.str.contains(CODE)
-    return (alike.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(value=False)
+    equal_numbers = numbers.is_in(values) & ~text.str.contains(CODE)
+    return (equal_numbers.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(
+        value=False
+    )
 
 
 def without_codes(cells: pl.Series, codes: Sequence[Code]) -> pl.Series:

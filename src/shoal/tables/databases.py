@@ -176,11 +176,11 @@ def _naming(address: str) -> Iterator[None]:
 # Drivers
 
 
-def _library(name: str, what: str, extra: str) -> Any:
+def _library(name: str, product: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise FileError(f"{what} needs the extra {extra!r}: pip install 'shoal[{extra}]'.") from None
+        raise FileError(f"{product} needs the extra {extra!r}: pip install 'shoal[{extra}]'.") from None
 
 
 def _connect_sqlite(address: str) -> Any:

@@ -353,20 +353,20 @@ def check_targets(source: str | os.PathLike[str], clustered: bool = False, /, **
     On a cluster, the masked table and the labels are data sets, which may be at addresses.
     """
     files = {"input": None if is_database(source) else Path(source), **targets}
-    named = {name: path for name, path in files.items() if path is not None}
-    for path in named.values():
-        if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
-            *before, last = (name.replace("_", " ") for name in named)
+    paths = {name: path for name, path in files.items() if path is not None}
+    for path in paths.values():
+        if sum(path.resolve() == other.resolve() for other in paths.values()) > 1:
+            *before, last = (name.replace("_", " ") for name in paths)
             raise InputError(
                 f"File {path} appears more than once among {', '.join(before)} and {last}. Use another file."
             )
-    far = [as_place(path) for name, path in named.items() if name in ("input", "output") and _is_far(path)]
+    addresses = [as_place(path) for name, path in paths.items() if name in ("input", "output") and _is_far(path)]
     for name in ("manifest", "report"):
-        if far and name in named:
+        if addresses and name in paths:
             raise InputError(
-                f"{parameter(name)} requires all files on this machine, but {far[0]} is an address. Leave it out."
+                f"{parameter(name)} requires all files on this machine, but {addresses[0]} is an address. Leave it out."
             )
-    for name, path in named.items():
+    for name, path in paths.items():
         if clustered and name in ("output", "labels"):
             check_data_set(path)
         elif name != "input":

@@ -168,8 +168,8 @@ def _all_different(cells: Cells) -> bool:
 
 def _named(words: str, cells: Cells) -> str | None:
     """Recognise identifiers by their name; a column such as phone = yes or no is not one."""
-    what = next((what for what, pattern in NAMED.items() if pattern.search(words)), None)
-    return f"the column name suggests {what}" if what is not None and _various(cells) else None
+    content = next((content for content, pattern in NAMED.items() if pattern.search(words)), None)
+    return f"the column name suggests {content}" if content is not None and _various(cells) else None
 
 
 def _named_id(words: str, cells: Cells) -> str | None:
@@ -184,8 +184,8 @@ def _many_names(words: str, cells: Cells) -> str | None:
 
 
 def _spelled_so(words: str, cells: Cells) -> str | None:
-    what = cells.first_like(LOOKS) if cells.text else None
-    return None if what is None else f"the cells look like {what}"
+    content = cells.first_like(LOOKS) if cells.text else None
+    return None if content is None else f"the cells look like {content}"
 
 
 def _long_digits(words: str, cells: Cells) -> str | None:

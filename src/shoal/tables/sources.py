@@ -240,16 +240,16 @@ def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: in
     >>> [part.groups for part in parts_of(Path("x.parquet"), [(40, 9), (60, 9), (50, 9), (500, 9), (1, 9)], 100, 1000)]
     [(0, 1), (2,), (3,), (4,)]
     """
-    held: list[int] = []
+    part_groups: list[int] = []
     records = stored = 0
     for group, (count, weight) in enumerate(groups):
-        if held and (records + count > rows or stored + weight > size):
-            yield FilePart(path, tuple(held), records)
-            held, records, stored = [], 0, 0
-        held.append(group)
+        if part_groups and (records + count > rows or stored + weight > size):
+            yield FilePart(path, tuple(part_groups), records)
+            part_groups, records, stored = [], 0, 0
+        part_groups.append(group)
         records, stored = records + count, stored + weight
     if records:
-        yield FilePart(path, tuple(held), records)
+        yield FilePart(path, tuple(part_groups), records)
 
 
 def column_types(schema: Any) -> pl.Schema:
@@ -319,17 +319,17 @@ def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[FilePart]:
     from pyarrow.parquet import ParquetWriter
 
     parts: list[FilePart] = []
-    held: list[Any] = []
+    waiting: list[Any] = []
     writer: Any = None
     try:
         for batch in batches:
-            held.append(batch)
+            waiting.append(batch)
             writer = writer or ParquetWriter(path, batch.schema, compression="lz4")
-            if sum(len(b) for b in held) >= rows:
-                parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
-                held = []
-        if held and sum(len(b) for b in held):
-            parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
+            if sum(len(b) for b in waiting) >= rows:
+                parts.append(_flush(writer, pa.Table.from_batches(waiting), path, len(parts)))
+                waiting = []
+        if waiting and sum(len(b) for b in waiting):
+            parts.append(_flush(writer, pa.Table.from_batches(waiting), path, len(parts)))
     finally:
         if writer is not None:
             writer.close()

@@ -109,8 +109,8 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
     _check_names(frame.columns, "The table has")
     for name, dtype in frame.schema.items():
         if dtype in (pl.Binary, pl.Object) or getattr(dtype, "time_zone", None) or not name:
-            what = f"column {name!r}, of type {dtype}" if name else "a column without a name"
-            raise FileError(f"Excel cannot store {what}. Drop or rename it, or use CSV or Parquet.")
+            column = f"column {name!r}, of type {dtype}" if name else "a column without a name"
+            raise FileError(f"Excel cannot store {column}. Drop or rename it, or use CSV or Parquet.")
     frame = as_doubles(frame, "An Excel file")
     for name, text in named_cells(frame.select(pl.selectors.string())):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]

@@ -214,8 +214,8 @@ class FrameStore(Store):
         if not self.frame.implementation.is_pandas() or name not in self.frame.columns:
             return released
         original, numbers = self.series(name).to_native().dtype, released.to_native()
-        alike = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
-        return nw.from_native(numbers.astype(original), series_only=True) if alike else released
+        nullable = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
+        return nw.from_native(numbers.astype(original), series_only=True) if nullable else released
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         """Return a column of categories in its own type, or as text if an ancestor does not fit a numeric type."""
