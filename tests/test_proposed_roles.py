@@ -184,7 +184,7 @@ def test_a_file_larger_than_the_sample_has_the_same_columns(people, tmp_path, mo
 # --- files with errors -----------------------------------------------------------------------------------------------
 
 ODD_CELLS = [
-    ("n/a?", "record 150 holds 'n/a?'", "add it to 'missing_codes' if it means missing"),
+    ("n/a?", "record 150 holds 'n/a?'", "add its value to 'missing_codes' if that means missing"),
     ("12x", "record 150 holds '12x'", "Correct the cell or remove its line"),
     ("Total", "record 150 holds 'Total'", "remove its line"),
     ("$ 5", r"record 150 holds '$ 5'", "Remove the currency"),

@@ -242,7 +242,8 @@ def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNu
     remedy = "Correct the cell, or convert the column to numbers."
     if dialect is not None:
         remedy = _way_to_read(cells.filter(wrong), dialect) or (
-            f"Correct the cell or remove its line, or add it to {parameter('missing_codes')} if it means missing."
+            f"Correct the cell or remove its line, or add its value to {parameter('missing_codes')} if that means "
+            "missing."
         )
     return TextNumbers(numbers, values, f"record {first + record + 1} holds {text[record]!r}", remedy)
 

@@ -208,7 +208,7 @@ class TableColumn:
     def _categories(self, first: int, *, named: bool) -> pl.Series:
         series, stored = self.meaning, native_type(self._series)
         if str(stored).startswith(("period", "month_day_nano_interval")):
-            remedy = "Convert them to dates or durations first, in pandas with .dt.to_timestamp()."
+            remedy = "Convert it to dates or durations first, in pandas with .dt.to_timestamp()."
             raise not_numeric(self.name, f"its type is {stored}", remedy)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)

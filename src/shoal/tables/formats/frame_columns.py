@@ -33,11 +33,8 @@ __all__ = [
 ]
 
 EXACT = 2**53  # every integer up to here is a double
-PLAIN = {
-    "float",
-    "double",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-}  # Arrow's numbers
+# Names of numeric Arrow types.
+PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def as_polars(frame: Any) -> pl.DataFrame:
