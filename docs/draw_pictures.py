@@ -101,7 +101,7 @@ def draw_methods(folder: Path) -> None:
             released = np.array([column[labels == group].mean() for group in range(labels.max() + 1)])[labels]
             tie(axes, np.column_stack([column, np.zeros(len(column))]), np.column_stack([released, 1 + height]))
             axes.set_axis_off()
-            told = loss(column - column.mean(), released - column.mean())
+            percent = loss(column - column.mean(), released - column.mean())
         else:
             given = {"steps": 100_000} if method.name == "search" else {}
             if method.confidential:
@@ -114,8 +114,8 @@ def draw_methods(folder: Path) -> None:
             tie(axes, X, released)
             axes.set_aspect("equal")
             axes.set_axis_off()
-            told = loss(X, released)
-        axes.set_title(f"loss {told:.1f} %", fontsize=8, loc="left")
+            percent = loss(X, released)
+        axes.set_title(f"loss {percent:.1f} %", fontsize=8, loc="left")
         save(figure, folder / f"method-{method.name}.svg")
 
 

@@ -45,11 +45,11 @@ def main() -> None:
         command = [sys.executable, "-m", "shoal", "app", "--no-browser", str(table)]
         environment = {**os.environ, "XDG_STATE_HOME": folder}
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        told = server.stdout.readline() if server.stdout is not None else ""
+        line = server.stdout.readline() if server.stdout is not None else ""
         browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(120_000)
-        page.goto(re.findall(r"http\S+", told)[0])
+        page.goto(re.findall(r"http\S+", line)[0])
         walk(page)
         browser.close()
         server.terminate()

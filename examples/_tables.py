@@ -27,5 +27,5 @@ def reference(name: str) -> pl.DataFrame:
     size = rng.normal(0, 1, (n, 1))
     values = np.exp(5 + 0.8 * size + rng.normal(0, 0.5, (n, d))).round(1)
     names = [*NAMES.get(name, []), *(f"column {j}" for j in range(d))][:d]
-    print(f"{name}: not at hand (SHOAL_DATA); a generated table stands in for it, {n:,} records: other figures")
+    print(f"{name}: not available (SHOAL_DATA); a generated table of {n:,} records replaces it, so figures differ")
     return pl.DataFrame(values, schema=names)

@@ -496,7 +496,7 @@ TOWNS = {"Bath": ["South", "all"], "Bristol": ["South", "all"], "York": ["North"
 
 
 def test_hand_worked_linkage_of_categories():
-    """Two unequal jobs lie at 2/Gini = 2/(1 − 3/9) = 3, a year of age at 1/(2/3) = 1.5, both squared."""
+    """Squared distances: 2/Gini = 2/(1 − 3/9) = 3 between unequal jobs, 1/(2/3) = 1.5 for a year of age."""
     table = pl.DataFrame({"job": ["a", "a", "b", "b", "c", "c"], "age": [0.0, 1, 0, 1, 2, 2]})
     masked = pl.DataFrame({"job": ["a", "a", "a", "a", "c", "c"], "age": [0.5, 0.5, 0.5, 0.5, 2.0, 2.0]})
     found = shoal.assess(table, masked, columns=["job", "age"], kinds={"job": shoal.Nominal()})

@@ -103,7 +103,7 @@ def unfinished(proof, eager):
 
 
 def rounding(generation):
-    """What improves the partition by the solution of a case: its groups, as far as they have no fractions."""
+    """Rounding that improves the partition by the solution of a case: its groups without fractions."""
 
     def improve(x, eager):
         generation.offer(

@@ -97,7 +97,7 @@ def test_strata_and_missing_cells():
 
 
 def test_individual_ranking_masks_within_missing_cells():
-    """Cells that are missing form groups of their own and blank no other."""
+    """Records with missing cells form separate groups, and no other cells become missing."""
     table = firms(300)
     with pytest.warns(shoal.NotKAnonymousWarning):
         release = shoal.mask(table, 3, columns=["sales", "research"], method="individual-ranking", missing="group")

@@ -102,7 +102,7 @@ def test_one_negative_value_in_a_column_hides_no_dominant_record():
 
 
 def test_rounding_hides_what_small_numbers_would_show():
-    """One of five has a child: 0.2 tells it, 0 does not; a rounded giant stays one."""
+    """One of five has a child: 0.2 discloses it, 0 does not; a rounded dominant value stays dominant."""
     frame = pl.DataFrame({"children": [0, 0, 0, 0, 1], "sales": [10**6, 0, 0, 0, 1]})
     for integers, children in (("float", 1), ("round", 0), ("totals", 0)):
         release = shoal.mask(frame, 5, integers=integers)

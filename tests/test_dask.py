@@ -73,7 +73,7 @@ def test_strata_and_missing_values(client, table):
 
 
 def test_a_new_worker_has_pandas_before_it_runs_a_task():
-    """A task that imported it beside a thread that unpickled a table saw half of it."""
+    """A task once imported pandas while another thread unpickled a table, and saw only half of the module."""
     code = "import sys, shoal.engines.dask; assert 'pandas.core.frame' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 

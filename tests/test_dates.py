@@ -648,7 +648,7 @@ def test_a_frame_of_dates_is_written_as_text_and_counted(tmp_path):
 
 
 def test_the_recount_detects_a_unique_date(monkeypatch, tmp_path):
-    """What is counted are the cells as they were written: with one date changed, nothing is released."""
+    """The recount reads the written cells: with one date changed, nothing is released."""
     from shoal.core.errors import VerificationError
     from shoal.kinds.time_scale import Scale
 

@@ -110,7 +110,7 @@ def test_the_rule():
 
 
 def test_nothing_is_reported_of_a_category_dominated_by_one_group():
-    """Which share of its cells changed would tell the cells of that group."""
+    """The share of changed cells would disclose the cells of that group."""
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60), "c": rng.choice(["a", "b"], 60)})
     release = shoal.mask(table, 3, columns=["x", "y", "c"], kinds={"c": shoal.Nominal()}, method="mdav")

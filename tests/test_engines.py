@@ -333,7 +333,7 @@ def test_forked_processes_have_one_thread(table, tmp_path, monkeypatch, ending):
     ("asked", "loaded"), [({}, []), ({"by": "region"}, ["polars"]), ({"missing": "group"}, ["polars"])]
 )
 def test_workers_import_what_a_table_needs(table, tmp_path, monkeypatch, asked, loaded):
-    """Each library that a worker imports is memory of its own, of all workers."""
+    """Each library that workers import takes memory in every worker."""
     found, peaks = [], Workers.peaks
 
     def seen(self):

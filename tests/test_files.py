@@ -729,7 +729,7 @@ def test_text_without_numbers_is_masked_by_its_role_or_left_out(tmp_path, engine
 
 
 def test_one_slip_in_a_later_part_of_a_file_is_found(tmp_path, one_template, monkeypatch):
-    """Parts are looked at one by one: text prevails in the first one, numbers in all of them together."""
+    """Parts are checked one by one: text prevails in the first one, numbers in all of them together."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 1000)
     cells = [*("abcdefghij" * 10), *("x" * 900), *map(str, range(5000))]
     pl.DataFrame({"age": [i % 90 for i in range(6000)], "pay": cells}).write_csv(tmp_path / "in.csv")

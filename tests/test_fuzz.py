@@ -242,7 +242,7 @@ def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
 
 
 def test_damaged_files_are_read_or_refused_by_name():
-    """In processes of their own: such a file once ended the process that read it."""
+    """In separate processes: such a file once crashed the process that read it."""
     found = list(run_in_processes(0, 10 * len(FORMS)))
     defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in DAMAGE_DEFECTS]
     assert not defects, "\n\n".join(defects)

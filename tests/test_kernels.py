@@ -118,7 +118,7 @@ def test_without_sources_there_is_no_folder(tmp_path, monkeypatch):
 
 
 class TestPlaces:
-    """Where the folder lies. A file where a folder should be cannot be written into, not even by root."""
+    """Location of the cache folder. Even root cannot write into a file in place of a folder."""
 
     def test_a_package_that_cannot_be_written_to(self, package, tmp_path):
         (package / "__pycache__").touch()
@@ -241,7 +241,7 @@ def names_in(*parts):
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - kernel_cache.LISTS))
 def test_all_names_used_by_kernels_are_in_source_files(name):
-    """Kernels, and the constants and types that stand beside them, use names of sources only.
+    """Kernels, and constants and types in the same files, use only names of source files.
 
     A class is such a type if a kernel names it, or a class that one does: others may be made of anything.
     """

@@ -165,7 +165,7 @@ def test_the_same_kind_of_table_comes_back(table):
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"])
 @pytest.mark.parametrize("missing", [0, 1])
 def test_numbers_of_pyarrow_are_those_of_polars(kind, missing):
-    """Those that miss none are read without polars, bit by bit the same."""
+    """Columns without missing values are read without polars, with identical bits."""
     ends = np.finfo(kind) if "float" in kind else np.iinfo(kind)
     more = [-0.0, np.nan, 0.1] if "float" in kind else [2**53 + 1] if "64" in kind else []
     given = pa.array(np.array([ends.min, 0, 7, *more, ends.max], dtype=kind))
@@ -363,7 +363,7 @@ def test_notes_count_the_records_that_are_released(policies, notes):
 
 
 def test_notes_never_count_more_records_than_are_released():
-    """Hundreds of records miss a value, and nearly all of them are suppressed."""
+    """Hundreds of records have a missing value, and nearly all of them are suppressed."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(600, 12))
     table[rng.random(table.shape) < 0.5] = np.nan

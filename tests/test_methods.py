@@ -116,7 +116,7 @@ def test_slow_references_agree_on_longer_smooth_tables(name):
 
 @pytest.mark.parametrize("name", ["diameter", "centroid"])
 def test_records_left_over_join_groups_that_have_moved(name):
-    """Many records are left over beside few groups, so that one joins a group which another has moved before."""
+    """Many records remain next to few groups, so that one joins a group that another has moved before."""
     moved = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

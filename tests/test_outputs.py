@@ -239,7 +239,7 @@ def test_manifest_and_report_know_the_bytes_of_the_table(folder, engine):
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of files are those of POSIX")
 def test_leftovers_of_a_killed_run_are_removed_by_the_next(tmp_path, monkeypatch):
-    """Original values lie in intermediate files; those of a run that goes on stay."""
+    """Intermediate files contain original values; those of an active run stay."""
     import shoal.tables.outputs as module
 
     waiting = """

@@ -30,7 +30,7 @@ def column(n=60, seed=0):
 
 
 def test_public_files_are_the_same_for_neighbours_except_for_the_release(tmp_path, monkeypatch):
-    """What is computed from the data would differ: one record is far outside, another column has another name."""
+    """Figures computed from the data would differ: one record is far outside, another column has another name."""
     monkeypatch.chdir(tmp_path)
     public, private = [], []
     one, two = column(), column(seed=5).with_columns(x=pl.when(pl.int_range(60) == 3).then(1e9).otherwise("x"))

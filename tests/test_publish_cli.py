@@ -34,7 +34,7 @@ def invoke(*arguments):
 
 
 def run(*arguments, cwd):
-    """Run a command as a process of its own."""
+    """Run a command in a separate process."""
     command = [sys.executable, "-c", "from shoal.cli import main; main()", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
 

@@ -305,7 +305,7 @@ def test_no_table_is_worse_than_the_worst(data, n):
 
 
 def greatest_error(n, k, epsilon):
-    """The greatest expected SSE of all columns of zeros and ones: no other values lie farther from their means."""
+    """Return the greatest expected SSE of all columns of zeros and ones, the values farthest from their means."""
     errors = []
     for ones in range(n + 1):
         column = np.r_[np.zeros(n - ones), np.ones(ones)]

@@ -188,7 +188,7 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path):
 
 
 def test_a_ledger_that_cannot_be_read_is_refused(tmp_path):
-    """What cannot be read is not taken for what is not there: that would be a new ledger."""
+    """An unreadable ledger is not treated as missing: that would start a new one."""
     (tmp_path / "L.json").mkdir()
     with pytest.raises(FileError, match=r"^Ledger .*L\.json cannot be read: Is a directory\.$"):
         spent(tmp_path / "L.json")

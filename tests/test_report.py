@@ -231,7 +231,7 @@ def test_ordinary_and_odd_tables(tmp_path, table, keywords):
 
 
 def column_rows(page):
-    """Return the rows of the table of means and standard deviations, by column, and what stands before it."""
+    """Return the rows of the table of means and standard deviations, by column, and the text before it."""
     table = next(section for section in page.sections if section.title == "Columns before and after").tables[0]
     return {name: cells for name, *cells in table.rows}, table.note
 

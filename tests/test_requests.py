@@ -281,7 +281,7 @@ print("done")
 
 
 def run_beside(folder, code, source=SOURCE):
-    """Run code in a process of its own, with the modules in a folder and those of the docs."""
+    """Run code in a separate process, with the modules in a folder and those of the docs."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, source, DOCS)))},

@@ -310,7 +310,7 @@ def test_weakest_values_of_models():
     ],
 )
 def test_what_is_possible_is_rounded_to_the_safe_side(model, reached, said):
-    """What is called possible is read again, and allows what is reached."""
+    """The value named as possible can be parsed, and allows the measured one."""
     assert model.possible(reached) == said
     parameter, _, text = said.partition(" ")
     if parameter == model.parameter:
