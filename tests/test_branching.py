@@ -98,12 +98,12 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
 
 
 def unfinished(proof, eager):
-    """No integer programme."""
+    """Skip the integer programme."""
     return False
 
 
 def rounding(generation):
-    """Rounding that improves the partition by the solution of a case: its groups without fractions."""
+    """Return an improvement that rounds the solution of a case: its groups without fractions."""
 
     def improve(x, eager):
         generation.offer(
@@ -114,7 +114,7 @@ def rounding(generation):
 
 
 def start(X, k, labels):
-    """Column generation that knows one partition and has solved its relaxation, without cuts."""
+    """Return a column generation with one partition and its solved relaxation, without cuts."""
     own, partition = groups_in(labels), partition_of(X, labels)
     generation = ColumnGeneration(
         X, k, partition, GroupColumns.of(X, own), len(own), fresh_state(), GenerationLimits(rounds=0)

@@ -322,7 +322,11 @@ def test_helpers_do_not_take_names_as_patterns(names, data):
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(["a"], "Column 'b' is not in the release"), (["a", "b", "c"], "Column 'c' is in"), (["b", "a"], "another order")],
+    [
+        (["a"], "Column 'b' is not in the release"),
+        (["a", "b", "c"], "Column 'c' is in"),
+        (["b", "a"], "not in the planned order"),
+    ],
 )
 def test_released_columns_are_the_planned_ones(names, message):
     check_released(["a", "b"], ["a", "b"])

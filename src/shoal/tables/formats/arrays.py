@@ -96,7 +96,7 @@ class ArrayStore(Store):
                 raise InputError(
                     f"Column {name} must contain integers up to 2^53 if means are released in an array of integers, "
                     f"but record {record + 1} holds {column[record]}. Use {setting('integers', 'round')}, or a frame, "
-                    "whose columns have separate types."
+                    "which has a type per column."
                 )
 
 
