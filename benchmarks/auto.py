@@ -1,7 +1,7 @@
 """Measure the gain of `auto` over MDAV and its cost, on the reference tables and on a million records.
 
-The first table shows the loss against MDAV after some light steps per record (``--steps``) and the CPU microseconds per
-record, with ``--best`` also for effort="best". ``--million`` masks a large table of 5 columns with `shoal.mask`.
+The first table compares the loss with MDAV's after some light steps per record (``--steps``), with CPU microseconds per
+record; ``--best`` adds effort="best". ``--million`` masks a large table of 5 columns with `shoal.mask`.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from shoal.core.progress import fresh_state
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what a function returns, its CPU seconds and those of the clock."""
+    """Return the result of a function, its CPU seconds and its elapsed seconds."""
     cpu, clock = time.process_time(), time.perf_counter()
     result = work()
     return result, time.process_time() - cpu, time.perf_counter() - clock
@@ -41,7 +41,7 @@ def reference(names: list[str], sizes: list[int], steps: list[int], seeds: int, 
 
 
 def row(X: np.ndarray, k: int, steps: list[int], seeds: int, best: bool) -> list[float]:
-    """Return the figures of a table and k: µs of MDAV, then change of loss and µs of each effort."""
+    """Return the figures for a table and k: µs of MDAV, then the change of loss and µs of each effort."""
     centred, n = np.ascontiguousarray(X - X.mean(axis=0)), len(X)
     shoal.partition(X[: 4 * k], k, effort="best" if best else "good")  # compiles
     start, cpu, _ = timed(lambda: shoal.partition(X, k, "mdav"))
@@ -78,7 +78,9 @@ def main() -> None:
     parser.add_argument("--steps", default="1,5,20,100")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--best", action="store_true", help="also effort='best'")
-    parser.add_argument("--million", type=int, default=0, metavar="N", help="mask so many records of 5 columns too")
+    parser.add_argument(
+        "--million", type=int, default=0, metavar="N", help="number of records of a table of 5 columns to mask as well"
+    )
     arguments = parser.parse_args()
     sizes, steps = ([int(part) for part in text.split(",")] for text in (arguments.k, arguments.steps))
     if names := [name for name in arguments.only.split(",") if name]:

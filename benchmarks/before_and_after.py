@@ -1,6 +1,6 @@
 """Compare two versions of shoal: start-up, a small table in a loop, large tables from file to file.
 
-Run: python benchmarks/before_and_after.py OLD/src NEW/src. Runs of the two versions alternate; the least time counts.
+Run: python benchmarks/before_and_after.py OLD/src NEW/src. Runs of the two alternate; the shortest time counts.
 Small tables are masked by the default method of each version, the others by MDAV.
 """
 
@@ -24,7 +24,7 @@ from results import table
 
 TITLE = "Two versions side by side"
 HEAD = "job | unit | before {:.4g} | after {:.4g} | ratio {:.2f}"
-NAMED = [word for name in "abc" for word in ("-c", name)]  # versions differ in what they mask by default
+NAMED = [word for name in "abc" for word in ("-c", name)]  # the versions mask different columns by default
 MASK = ["-m", "shoal", "mask", "small.csv", "-k", "3", *NAMED, "-o", "out.csv"]
 TEN = [word for j in range(10) for word in ("-c", f"c{j}")]
 MILLION = ["-m", "shoal", "mask", "million.parquet", "-k", "5", *TEN, "-m", "mdav", "-o", "out.parquet"]
@@ -62,7 +62,7 @@ def main(trees: list[str]) -> None:
             ("1 million × 10, Parquet to Parquet", MILLION, 3),
         ):
             for tree in trees:
-                run(tree, arguments, folder)  # kernels that are compiled here do not count
+                run(tree, arguments, folder)  # compiles the kernels, untimed
             show(title, "s", least([[run(tree, arguments, folder)[0] for tree in trees] for _ in range(times)]))
         show(
             "Census, mask() in a loop",
@@ -89,7 +89,7 @@ def run(tree: str, arguments: list[str], folder: Path) -> tuple[float, str]:
     cache = folder / f"cache-{abs(hash(tree))}"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPATH": str(Path(tree).resolve()), "NUMBA_CACHE_DIR": str(cache)}
-    environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")  # as an installation has it
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")  # bytecode, as in an installation
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=True

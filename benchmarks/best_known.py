@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def search(cases: list[tuple[str, int]], seeds: int, limit: float) -> None:
-    """Print the losses of several seeds beside the best published ones."""
+    """Print the losses of several seeds next to the best published ones."""
     title = f"`search` for {limit:g} s without a bound, {seeds} seeds"
     head = "table | k | published, % {:.2f} | mean, % {:.4f} | best, % {:.4f} | CPU time per run, s {:.1f}"
     with table("search", title, head) as add:
@@ -55,7 +55,7 @@ def search(cases: list[tuple[str, int]], seeds: int, limit: float) -> None:
 
 
 def prove(cases: list[tuple[str, int]], limit: float) -> None:
-    """Print loss, bound and gap of one run with a proof, and the bound that its certificate proves again."""
+    """Print loss, bound and gap of one run with a proof, and the bound verified from its certificate."""
     title = f"`search` with `bound=True` for at most {limit:g} s, seed 0"
     head = "table | k | loss, % {:.5f} | bound, % {:.5f} | gap, % {:.3f} | status | cases | time, s {:.0f} "
     with table("proof", title, f"{head}| CPU time, s {{:.0f}} | bound verified again, % {{:.5f}}") as add:

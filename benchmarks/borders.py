@@ -1,8 +1,8 @@
 """Measure the cost of borders: the loss in blocks of 10,000 records against the loss of the whole table.
 
 The pass over the borders is an experiment and not part of shoal. It dissolves every group with a record that has one
-of its k − 1 nearest neighbours in another block, and groups all their records again by the same method. No engine
-beyond memory could do that, so its gain is an upper limit. "Improving" keeps those groups and improves them by `auto`.
+of its k − 1 nearest neighbours in another block, and regroups all their records by the same method. No engine beyond
+memory could do that, so the gain is an upper limit. "Improving" keeps those groups and improves them with `auto`.
 
 Run: python benchmarks/borders.py [--records 100000] [--methods mdav,auto] [--columns 2,3,5,8] [--sizes 3,5,10]
 """
@@ -56,7 +56,7 @@ def blocks_of(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def at_border(Z: np.ndarray, block: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return which records are in a group that has a near record in another block."""
+    """Return a mask of the records in groups with a nearest neighbour in another block."""
     near = cKDTree(Z).query(Z, k=k)[1]
     outside = (block[near] != block[:, None]).any(axis=1)
     groups = np.zeros(labels.max() + 1, dtype=bool)
@@ -65,7 +65,7 @@ def at_border(Z: np.ndarray, block: np.ndarray, labels: np.ndarray, k: int) -> n
 
 
 def measure(X: np.ndarray, k: int, method: str) -> list[float]:
-    """Return the figures of a table, a k and a method, in the order of `HEAD`."""
+    """Return the figures for a table, a k and a method, in the order of `HEAD`."""
     Z, block = standardise(X), blocks_of(X, k)
     began = time.process_time()
     whole = shoal.mask(X, k, method=method, block=0).loss

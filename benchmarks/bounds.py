@@ -1,8 +1,8 @@
 """Measure proven lower bounds for tables of 4,000 to 1,000,000 records.
 
-For each table: the linear relaxation alone from MDAV's groups (CPU seconds until its bound is proven, its gap to the
-best groups found), then `search` with `bound` for some seconds (loss, gap, cuts, CPU seconds), and the check of the
-certificate. One thread throughout. `--only eia:3,uniform-20000x2:3` selects rows, `--seconds 0` omits the search,
+Steps per table: the linear relaxation alone from MDAV's groups (CPU seconds until its bound is proven, gap to the best
+groups), then `search` with `bound` for some seconds (loss, gap, cuts, CPU seconds), and the check of the certificate.
+All steps use one thread. `--only eia:3,uniform-20000x2:3` selects rows, `--seconds 0` omits the search,
 `--seeds 10` gives the mean of ten searches with the smallest and the largest gap.
 """
 
@@ -33,7 +33,7 @@ HEAD = (
     "bound, % {:.5f} | gap, % {:.2f} | smallest and largest gap, % {:.2f}–{:.2f} | cuts {:.0f} | CPU time, s {:.1f} | "
     "check, s {:.1f} | memory, GB {:.2f}"
 )
-# Beyond this the relaxation gets fewer rounds, and there is no time for cuts.
+# Larger tables get fewer rounds of relaxation and no cuts.
 HUGE = 500_000
 
 
@@ -50,13 +50,13 @@ def read(name: str) -> np.ndarray:
 
 
 def california() -> np.ndarray:
-    """Return the nine numeric columns of the records that miss nothing."""
+    """Return the nine numeric columns of the complete records."""
     folder = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
     return pl.read_csv(folder / "california.csv").drop("ocean_proximity").drop_nulls().to_numpy().astype(np.float64)
 
 
 def row(case: str, seconds: float, seeds: int) -> list[Any]:
-    """Return the cells of a row, in the order of `HEAD`."""
+    """Return the figures for a table and k, in the order of `HEAD`."""
     name, _, size = case.partition(":")
     X, k = read(name), int(size)
     huge = len(X) > HUGE
@@ -90,7 +90,7 @@ def row(case: str, seconds: float, seeds: int) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(CASES), help="rows, such as eia:3,uniform-20000x2:3")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for search and proof; 0 leaves them out")
+    parser.add_argument("--seconds", type=float, default=60.0, help="time limit of search and proof; 0 omits them")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each table")
     arguments = parser.parse_args()
     warm = np.random.default_rng(0).normal(size=(2001, 2))

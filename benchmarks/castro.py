@@ -74,7 +74,7 @@ def main() -> None:
 def decompose(
     name: str, k: int, first_swap: bool, chosen: list[int], limit: float, add: Callable[..., None]
 ) -> list[float]:
-    """Print the rows of a table of the paper and a k; return the losses."""
+    """Print the rows for a table of the paper and a k; return the losses."""
     X, losses = load(name), []
     printed = [map(float, row.split()) for row in PAPER[name, k, first_swap].split(", ")]
     for subsets, (paper5, paper_seconds, paper7) in zip(SUBSETS, printed, strict=True):

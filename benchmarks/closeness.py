@@ -1,9 +1,9 @@
-"""Measure the cost of t-closeness, l-diversity and units: our search against Soria-Comas et al. (2015).
+"""Measure the cost of t-closeness, l-diversity and units: shoal's search against Soria-Comas et al. (2015).
 
 Run: python benchmarks/closeness.py; it takes some minutes. Files are read from the folder in SHOAL_DATA (default:
-../shared/data). Losses are information losses in percent. All groups keep the promise, except that the groups of
-closeness-first are left as its formula makes them, with the largest t they reach. The bound is proven for all groups
-that keep t, whatever their size. Times are CPU seconds of one core.
+../shared/data). Losses are information losses in percent. All groups keep the promise, except those of closeness-first,
+which are shown unrepaired with their largest t. The bound holds for all groups that keep t, of any size. Times are CPU
+seconds of one core.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def census(k: int = 2) -> None:
 
 
 def others(problems: int = 5) -> None:
-    """Problems that nothing was chosen by: five and eight keys, then keys, columns, k and t that are drawn."""
+    """Compare problems that influenced no design: five and eight keys, then random keys, columns, k and t."""
     rng = np.random.default_rng(2026)
     asked = [("census", FIVE, "FEDTAX", 2, 0.13), ("census", EIGHT, "FICA", 2, 0.13)]
     while len(asked) < problems:
@@ -137,7 +137,7 @@ def adult(rows: int, k: int = 5) -> None:
 
 
 def timed(work: Callable[..., T], *given: Any, **named: Any) -> tuple[T, float]:
-    """Return what a function returns, and its CPU seconds; its first run compiles, and is done again."""
+    """Return the result of a function and its CPU seconds; the first run compiles and is repeated."""
     if work not in COMPILED:
         work(*given, **named)
         COMPILED.add(work)

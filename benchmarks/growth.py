@@ -1,4 +1,4 @@
-"""Measure how time grows with n, d and k, for every method: CPU seconds of one thread, exponents, and a picture.
+"""Measure the growth of time with n, d and k for every method: CPU seconds of one thread, exponents, and a picture.
 
 Normal columns; k = 5 and 4 columns by default. A table grows until a run takes longer than `BUDGET`. `search` is
 omitted because it uses all of its time limit.
@@ -25,7 +25,7 @@ Curve = tuple[list[int], list[float]]
 
 
 def seconds(method: Method, n: int, d: int, k: int) -> float:
-    """Return the CPU time of a run, the better of two: the first may compile."""
+    """Return the CPU time of a run, the shorter of two, as the first may compile."""
     X = np.random.default_rng(0).normal(size=(n, 1 if method.univariate else d))
     options = method.read_options({"threads": 1} if any(o.name == "threads" for o in method.options) else {})
     times: list[float] = []
@@ -37,7 +37,7 @@ def seconds(method: Method, n: int, d: int, k: int) -> float:
 
 
 def curve(sizes: Sequence[int], run: Callable[[int], float]) -> Curve:
-    """Measure until a run takes longer than the budget."""
+    """Measure growing tables until a run exceeds the budget."""
     found: list[float] = []
     for size in sizes:
         if found and found[-1] > BUDGET:
@@ -47,7 +47,7 @@ def curve(sizes: Sequence[int], run: Callable[[int], float]) -> Curve:
 
 
 def exponent(measured: Curve) -> float | None:
-    """Return e of time ~ size^e, fitted to the larger half of the measurements."""
+    """Return the exponent e of time ~ size^e, fitted to the larger half of the measurements."""
     sizes, times = measured
     half = len(sizes) // 2
     if len(sizes) - half < 2:
@@ -65,7 +65,7 @@ def main(picture: str | None) -> None:
                 continue
             seconds(method, 200, 4, 5)
             by_n = curve(RECORDS, lambda n, method=method: seconds(method, n, 4, 5))  # type: ignore[misc]
-            # Wide enough to see the growth, small enough for the widest table.
+            # Enough records to show the growth, and few enough for the widest table.
             n = max((n for n, t in zip(*by_n, strict=True) if t < BUDGET / 10), default=RECORDS[0])
             by_d = curve(COLUMNS, lambda d, method=method, n=n: seconds(method, n, d, 5))  # type: ignore[misc]
             by_k = curve(GROUPS, lambda k, method=method, n=n: seconds(method, n, 4, k))  # type: ignore[misc]

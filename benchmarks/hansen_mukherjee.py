@@ -1,6 +1,6 @@
 """Reproduce Tables 1 and 2 of Hansen and Mukherjee (2003): the SSE ratio of fixed-size to optimal univariate groups.
 
-The paper says n = 1,000, but its figures fit n = 500: the last table shows χ² over the means of Table 2 for both.
+The paper states n = 1,000, but its figures fit n = 500: the last table shows χ² over the means of Table 2 for both.
 
 Run: python benchmarks/hansen_mukherjee.py [runs]
 """
@@ -65,7 +65,7 @@ def ratios(kind: str, k: int, runs: int, n: int = N) -> Floats:
 
 
 def misfit(kind: str, runs: int, n: int) -> float:
-    """Return χ² of the paper's means in Table 2, one for each k; both sides are means of random runs."""
+    """Return χ² of the paper's means in Table 2, one per k; both sides are means of random runs."""
     total = 0.0
     for k, (mean, _) in zip(GROUP_SIZES, TABLE_2[kind], strict=True):
         r = ratios(kind, k, runs, n)
@@ -95,7 +95,7 @@ def main(runs: int = 500) -> None:
 
 
 def head(first: str, *names: str) -> str:
-    """Return a head whose columns show a ratio beside the paper's."""
+    """Return a head with columns for ratios, with the paper's in brackets."""
     return " | ".join([first, *(f"{name} {{:.4f}} ({{:.4f}})" for name in names)])
 
 

@@ -48,7 +48,7 @@ print(json.dumps([*times, peak]))
 
 
 def people(n: int) -> pl.DataFrame:
-    """Return persons of households with columns of every role."""
+    """Return a table of persons in households with columns of every role."""
     rng = np.random.default_rng(0)
     household = np.sort(rng.integers(0, n // 3, n))
     age, occupation = rng.integers(0, 95, n), rng.choice(rng.choice(9999, 400, replace=False), n)

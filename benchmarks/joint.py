@@ -6,7 +6,7 @@ Columns FICA, FEDTAX, INTVAL, POTHVAL, domain 0 to 1.5 times the maximum (as in 
 Domingo-Ferrer; for a release it would have to be public knowledge), δ = 1e-6. Every figure is a mean over seeded draws
 with its standard error. SSE by record compares row by row, where rows are released in the order of the input; SSE by
 rank compares the sorted columns, which every release allows. Means and Wasserstein distances are shares of the domain;
-errors of correlations are means over the six pairs, a column that came out constant counting as uncorrelated.
+errors of correlations are means over the six pairs, with constant columns counted as uncorrelated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shoal.privacy.publication_methods import find_publication_method
 
 DELTA = 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
-# Of `insensitive` the group size that Figure 3 of the paper shows to be good: it is chosen with the data in view.
+# The group size of `insensitive` is a good one in Figure 3 of the paper, so its choice depends on the data.
 METHODS: dict[str, dict[str, Any]] = {
     "optimal": {},
     "insensitive": {"k": 300},
@@ -41,7 +41,7 @@ HEAD = (
 
 
 def measure(X: Floats, Y: Floats, width: Floats, *, rows: bool) -> list[float]:
-    """Return the errors of a release, in the order of the head."""
+    """Return the errors of a release, in the order of `HEAD`."""
     pairs = np.triu_indices(X.shape[1], 1)
     distances = [wasserstein_distance(X[:, j], Y[:, j]) / width[j] for j in range(X.shape[1])]
     return [
@@ -55,7 +55,7 @@ def measure(X: Floats, Y: Floats, width: Floats, *, rows: bool) -> list[float]:
 
 
 def means(figures: Floats) -> list[list[float] | None]:
-    """Return mean and standard error of each column of an array, None where there is no figure."""
+    """Return mean and standard error of each column of an array; None without figures."""
     mean, error = figures.mean(axis=0), figures.std(axis=0, ddof=1) / np.sqrt(len(figures))
     return [None if np.isnan(value) else [value, off] for value, off in zip(mean, error, strict=True)]
 

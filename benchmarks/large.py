@@ -1,10 +1,10 @@
-"""Mask tables on disk from file to file, and read, sort by one column and write the same tables with polars.
+"""Measure masking from file to file against polars, which reads, sorts by one column and writes the same tables.
 
-Uniform records, 4 columns, k = 3, blocks of 10,000, Parquet in and out, two worker processes. Every run is a process of
-its own; CPU seconds are those of all processes. 100 million records take 3.6 GB and three times that in passing.
+Uniform records, 4 columns, k = 3, blocks of 10,000, Parquet in and out, two worker processes. Each run is a separate
+process; CPU seconds are those of all processes. 100 million records need 3.6 GB, and three times that during the run.
 
-Run: python benchmarks/large.py [--records 1e6,1e7] [--memory 1500MB] [--folder .]; with --engine dask on a cluster of
-two workers with the memory given (see large_dask.py), with --engine spark on two executors of 1 GB (large_spark.py)
+Run: python benchmarks/large.py [--records 1e6,1e7] [--memory 1500MB] [--folder .]; --engine dask uses a cluster of two
+workers with this memory (see large_dask.py), --engine spark two executors of 1 GB (large_spark.py)
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def generate(n: int, path: Path) -> None:
 
 
 def timed(code: str, folder: Path, *arguments: str) -> dict[str, Any]:
-    """Run a program; return what it says, its seconds, CPU seconds and the most disk it took beside the input."""
+    """Run a program; return its output, seconds, CPU seconds and peak disk use without the input."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-c", code, *arguments]
-    # With bytecode, as an installation has it.
+    # With bytecode, as in an installation.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=env)
     disk = [0]
@@ -102,10 +102,12 @@ def _watch(process: subprocess.Popen[str], folder: Path, disk: list[int]) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", default="1e6,1e7")
-    parser.add_argument("--memory", help="1500MB if not given; of each worker of a cluster, 1GB")
+    parser.add_argument("--memory", help="memory limit (default: 1500MB; per worker of a cluster, 1GB)")
     parser.add_argument("--engine", choices=["local", "dask", "spark"], default="local")
     parser.add_argument("--folder", type=Path, default=Path())
-    parser.add_argument("--no-polars", action="store_true", help="it sorts in memory: not for 100 million records")
+    parser.add_argument(
+        "--no-polars", action="store_true", help="omit polars, which sorts in memory: too much for 100 million records"
+    )
     given = parser.parse_args()
     sizes = [int(float(text)) for text in given.records.split(",")]
     if given.engine == "dask":
@@ -123,7 +125,7 @@ def main() -> None:
     print(f"MDAV alone: {1e6 * each:.2f} CPU µs per record in blocks of 2,441")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         generate(20_000, Path(name) / "in.parquet")
-        timed(MASK, Path(name), given.memory)  # bytecode and kernels that are compiled here do not count
+        timed(MASK, Path(name), given.memory)  # compiles bytecode and kernels, untimed
     steps = {}
     title = "Engine local, two worker processes: uniform records with 4 columns, mdav, k = 3, blocks of 10,000, Parquet"
     with table("local", title, HEAD) as add:

@@ -1,7 +1,7 @@
-"""Mask tables on a Dask cluster of this machine: two workers with a thread and 1 GB each, Parquet files to a data set.
+"""Measure masking on a local Dask cluster, from Parquet files to a data set: two workers with one thread and 1 GB each.
 
-Uniform records, 4 columns, k = 3, MDAV in blocks of 10,000. Client, scheduler and workers are processes of their own.
-What was released is counted again by polars, in a stream, which shares nothing with the recount.
+Uniform records, 4 columns, k = 3, MDAV in blocks of 10,000. Client, scheduler and workers are separate processes.
+Polars recounts the release in a stream, independently of shoal's recount.
 
 Run: python benchmarks/large.py --engine dask [--records 1e6,1e7] [--memory 1GB] [--folder .]
 """
@@ -29,7 +29,7 @@ HEAD = (
     "records {:,} | time, s {:.1f} | CPU time, s {:.1f} | client, MB {:.0f} | scheduler, MB {:.0f} | "
     "worker, MB {:.0f} | moved, GB {:.2f} | tasks {:,} | rounds | workers lost | loss, % {:.5f}"
 )
-FILE = 1_000_000  # records of an input file, in row groups of GROUP
+FILE = 1_000_000  # records per input file, in row groups of GROUP
 GROUP = 250_000
 
 
@@ -42,15 +42,15 @@ def generate(n: int, folder: Path) -> None:
 
 
 def peak() -> float:
-    """Return the most MB that this process has taken; getrusage tells those of its parent too."""
+    """Return the peak memory of this process in MB; getrusage would include that of its parent."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return float(line.split()[1]) / 1e3
-    raise SystemExit("this system does not tell the peak memory of a process")
+    raise SystemExit("this system does not report the peak memory of a process")
 
 
 def peak_of(dask_worker: Any) -> tuple[int, float, float, dict[str, float]]:
-    """Return process, peak memory, CPU seconds and bytes that its shuffles moved of a worker."""
+    """Return process ID, peak memory, CPU seconds and bytes moved by shuffles of a worker."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     moved: dict[str, float] = {}
     for key, value in dask_worker.digests_total.items():
@@ -61,14 +61,14 @@ def peak_of(dask_worker: Any) -> tuple[int, float, float, dict[str, float]]:
 
 
 def tasks_of(dask_scheduler: Any) -> tuple[float, float, int]:
-    """Return peak memory, CPU seconds and the tasks that a scheduler has taken in."""
+    """Return peak memory, CPU seconds and the number of received tasks of a scheduler."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     plugin: Any = dask_scheduler.plugins["tasks"]
     return peak(), used.ru_utime + used.ru_stime, plugin.total
 
 
 def mask(folder: Path, memory: str) -> None:
-    """Mask `in` to `out.parquet`; print what that took as JSON. Runs in a process of its own."""
+    """Mask `in` to `out.parquet` in a separate process and print the measurements as JSON."""
     from distributed import Client
     from distributed.deploy.subprocess import SubprocessCluster
     from distributed.diagnostics.plugin import SchedulerPlugin
@@ -109,7 +109,7 @@ def mask(folder: Path, memory: str) -> None:
 
 
 def recount(folder: Path) -> tuple[int, int]:
-    """Return how many records were released, and the size of the smallest group."""
+    """Return the number of released records and the size of the smallest group."""
     files = pl.scan_parquet(sorted(str(path) for path in (folder / "out.parquet").glob("part-*.parquet")))
     sizes = files.group_by(list("abcd")).len()
     found = sizes.select(pl.col("len").sum().alias("records"), pl.col("len").min().alias("least"))
@@ -118,7 +118,7 @@ def recount(folder: Path) -> tuple[int, int]:
 
 
 def run(n: int, memory: str, where: Path) -> dict[str, Any]:
-    """Return what masking n records took."""
+    """Return the measurements of masking n records."""
     with tempfile.TemporaryDirectory(dir=where) as name:
         folder = Path(name).resolve()
         generate(n, folder / "in")
@@ -132,10 +132,10 @@ def run(n: int, memory: str, where: Path) -> dict[str, Any]:
 
 
 def report(sizes: list[int], memory: str, where: Path) -> None:
-    """Print a row for each number of records."""
+    """Print one row per number of records."""
     from large import show_steps
 
-    run(20_000, memory, where)  # kernels that are compiled here do not count
+    run(20_000, memory, where)  # compiles the kernels, untimed
     steps = {}
     with table("dask", f"Engine dask: two workers with one thread and {memory} each; memory is the peak", HEAD) as add:
         for n in sizes:

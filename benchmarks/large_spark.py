@@ -1,8 +1,8 @@
-"""Mask tables on Spark from Parquet files to a Parquet data set, by two executors of one gigabyte each.
+"""Measure masking on Spark from Parquet files to a Parquet data set, with two executors of one gigabyte each.
 
-Uniform records, 4 columns, k = 3, blocks of 10,000, as in `large.py`. The run is a process of its own, with a cluster
-of its own on this machine (`local-cluster[2,1,1024]`: two executors, each a JVM, and Python beside them).
-Bytes and tasks are those of Spark's event log. What was written is recounted by polars, streaming.
+Uniform records, 4 columns, k = 3, blocks of 10,000, as in `large.py`. Each run is a separate process with its own local
+cluster (`local-cluster[2,1,1024]`: two executors, each a JVM with Python workers). Bytes and tasks come from Spark's
+event log. Polars recounts the output in a stream.
 
 Run: python benchmarks/large.py --engine spark [--records 1e6,1e7] [--folder .]
 """
@@ -59,7 +59,7 @@ PART = 16 << 20  # bytes of a partition of the input, half a million records
 
 
 def children(pid: int) -> list[int]:
-    """Return a process and all that it has started."""
+    """Return a process and its descendants."""
     found = [pid]
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -72,7 +72,7 @@ def children(pid: int) -> list[int]:
 
 
 def watch(process: subprocess.Popen[str], peaks: Counter[str], cpu: dict[int, float]) -> None:
-    """Note the most memory of each kind of process, summed and by process, and the CPU seconds of all."""
+    """Record the peak memory of each kind of process, in total and per process, and the CPU seconds of all."""
     while process.poll() is None:
         held: Counter[str] = Counter()
         for pid in children(process.pid):
@@ -99,7 +99,7 @@ KINDS = {
 
 
 def moved(folder: Path) -> dict[str, float]:
-    """Return tasks, and bytes of shuffles and disks, from the event log."""
+    """Return the number of tasks and the bytes of shuffles and disks from the event log."""
     total: Counter[str] = Counter()
     for log in (path for path in folder.glob("app-*") if path.is_file()):
         for line in log.open():
@@ -116,7 +116,7 @@ def moved(folder: Path) -> dict[str, float]:
 
 
 def run(n: int, folder: Path) -> dict[str, Any]:
-    """Mask n records; return what was measured."""
+    """Mask n records; return the measurements."""
     generate(n, folder / "in.parquet")
     local = folder / "local"
     local.mkdir()
@@ -141,7 +141,7 @@ def run(n: int, folder: Path) -> dict[str, Any]:
 
 
 def print_table(records: list[int], folder: Path) -> None:
-    """Print a row for each number of records, the peaks of memory and the seconds of each step."""
+    """Print one row per number of records, the peaks of memory and the seconds of each step."""
     steps, peaks = {}, {}
     with table("spark", "Engine spark: two executors of 1 GB (`local-cluster[2,1,1024]`)", HEAD) as add:
         for n in records:

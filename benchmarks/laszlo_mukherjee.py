@@ -1,10 +1,9 @@
 """Reproduce Tables 5–11 of Laszlo and Mukherjee (2005), each figure with the paper's in brackets.
 
 Run ``python benchmarks/laszlo_mukherjee.py``; it takes a few minutes. ``--tables 5,6`` prints some of them. The
-simulated data are drawn as in Section 4.1 of the paper, from another random generator, so figures on them agree in
-size, not in digits. Tarragona and Census are read from the folder in ``SHOAL_DATA`` (default ``../shared/data``) and
-omitted if they are missing; Creta is not public. Distances, and so groups, are those of
-the standardised columns for the two files, and of the columns as drawn for the simulated data.
+simulated data are drawn as in Section 4.1 of the paper, with another random generator, so figures on them agree only in
+magnitude. Tarragona and Census are read from the folder in ``SHOAL_DATA`` (default ``../shared/data``) and omitted if
+they are missing; Creta is not public. Columns of the two files are standardised, simulated ones are not.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def small_sets() -> dict[str, Floats]:
 
 
 def show(number: int, title: str, head: list[str], rows: list[list[Any]]) -> None:
-    """Print a table of the paper; a cell of two figures shows the paper's in brackets."""
+    """Print a table of the paper; cells with two figures show the paper's in brackets."""
     pairs = [any(isinstance(row[i], tuple) for row in rows) for i in range(len(head))]
     columns = [f"{name} {{}} ({{}})" if pair else name for name, pair in zip(head, pairs, strict=True)]
     with table(f"table-{number}", f"Table {number}: {title} (in brackets: the paper)", " | ".join(columns)) as add:
@@ -171,7 +170,7 @@ def table_6() -> None:
 
 
 def upper_bound(X: Floats, cluster: Ints, k: int) -> float:
-    """Group every drawn cluster on its own by D and by C, and keep the better partition of the two."""
+    """Group each simulated cluster separately by D and by C, and keep the better partition."""
     return min(
         100
         * sum(sse(X[cluster == c], shoal.partition(X[cluster == c], k, method)) for c in np.unique(cluster))
@@ -219,7 +218,7 @@ def timed(X: Floats, k: int) -> dict[str, float]:
     labels = _cut(tree.ends, k)
     canonical_labels(labels)
     done = process_time()
-    # Cutting lays the tree out again: that time is part of both phases, and counts once in the total.
+    # Cutting repeats the layout of the tree: its time is part of both phases but counts once in the total.
     return {
         "MST construction": built - start,
         "descendant counts": counted - built,
@@ -253,8 +252,8 @@ def table_10() -> None:
 def count_partitions(n: int, k: int, k0: int, m: int = 0) -> int:
     """Count the partitions of n records into groups of k … k0 with at least m groups of k: Appendix A.
 
-    Equations (4) and (5), with G_m(k, n) = n! / ((k!)^m m! (n − mk)!) as its words define it (the second line of
-    equation (6) lost the m!).
+    Equations (4) and (5), with G_m(k, n) = n! / ((k!)^m m! (n − mk)!) as defined in the text (the second line of
+    equation (6) lacks the m!).
     """
     if k > k0:
         return 1 if n == 0 else 0
@@ -284,7 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", default=",".join(map(str, TABLES)), help="which tables, e.g. 5,6")
     chosen = [int(number) for number in parser.parse_args().tables.split(",")]
-    # Compile before anything is timed.
+    # Compile before timing.
     shoal.spanning_tree(np.random.default_rng(0).random((200, 2)), "boruvka", threads=1)
     timed(np.random.default_rng(0).random((200, 2)), 3)
     for number in chosen:

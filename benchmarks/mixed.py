@@ -1,12 +1,11 @@
-"""Numbers and categories together: adult.csv, eight keys, k-anonymous over all of them, beside MDAV-generic.
+"""Compare masking of numbers and categories with MDAV-generic: adult.csv with eight keys, k-anonymous over all of them.
 
-Run ``python benchmarks/mixed.py [K …]``; it takes some ten minutes. The file is read from the folder that
-``SHOAL_DATA`` names (default ``../shared/data``). Losses are in percent: *groups* and *released* in the embedding that
-shoal uses, of the groups themselves and of what is released (mean, median of the ordinal column, mode of the nominal
-ones); *generic* of what is released, in the distance of MDAV-generic, which is written here as the paper has it
-(J. Domingo-Ferrer and V. Torra 2005): numbers in standard deviations, ordinal values by the difference of their ranks
-as a share of the greatest one, nominal values 0 or 1, squared and summed. *As generic* are our methods with the
-importance that each column has in that distance.
+Run ``python benchmarks/mixed.py [K …]``; it takes about ten minutes. The file is read from the folder in ``SHOAL_DATA``
+(default ``../shared/data``). Losses are in percent. *Groups* and *released* use the embedding of shoal, for the groups
+and for the released values (mean, median of the ordinal column, mode of the nominal ones). *Generic* is the loss of the
+released values in the distance of MDAV-generic, implemented here as in the paper (J. Domingo-Ferrer and V. Torra 2005):
+the sum of squares of numbers in standard deviations, of rank differences of ordinal values as a share of the largest,
+and of 0 or 1 for nominal values. *As generic* are shoal's methods with the column weights of that distance.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ RUNS: list[dict[str, Any]] = [
 
 
 def own_values(X: Floats) -> Floats:
-    """Return records as MDAV-generic compares them; codes of nominal columns stay codes."""
+    """Return records in the coordinates of MDAV-generic; codes of nominal columns stay codes."""
     values = X.copy()
     values[:, NUMBERS] = standardise(X[:, NUMBERS])
     values[:, ORDINAL] = X[:, ORDINAL] / X[:, ORDINAL].max(axis=0)
@@ -56,7 +55,7 @@ def own_values(X: Floats) -> Floats:
 
 
 def importance_of(V: Floats) -> dict[str, float]:
-    """Return the variance of each column in that distance: half of Gini's index for nominal values."""
+    """Return the variance of each column in the generic distance: half the Gini index for nominal values."""
     variance = V.var(axis=0)
     for j in NOMINAL:
         variance[j] = (1 - np.square(np.bincount(V[:, j].astype(np.int64)) / len(V)).sum()) / 2
@@ -80,7 +79,7 @@ def average(V: Floats, labels: Ints) -> Floats:
 
 
 def middle(V: Floats) -> Floats:
-    """Return the average record of a table: what `average` says of one group, by counting."""
+    """Return the average record of a table: `average` for a single group, by counting."""
     point = V.mean(axis=0)
     for j in ORDINAL:
         point[j] = np.partition(V[:, j], (len(V) - 1) // 2)[(len(V) - 1) // 2]
@@ -90,7 +89,7 @@ def middle(V: Floats) -> Floats:
 
 
 def mdav_generic(V: Floats, k: int) -> Ints:
-    """Group around the record farthest from the average one and the one farthest from that, until few are left."""
+    """Group around the record farthest from the average one and the one farthest from it until few remain."""
     labels = np.zeros(len(V), dtype=np.int64)
     left, groups = np.arange(len(V)), 0
 

@@ -1,4 +1,4 @@
-"""Measure the page: seconds to the first page, from setting a role to the new count, and to open 1.4 million records.
+"""Measure the page: seconds to load it, to update the count after a change of role, and to open 1.4 million records.
 
 python benchmarks/page.py           needs Chromium, ``shoal[app]`` and Playwright, and adult.csv of the reference data
 python benchmarks/page.py --large   a CSV file of 1.1 GB instead: opened, masked and written; it takes minutes
@@ -98,7 +98,7 @@ def serve(folder: Path, *tables: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 def mask_large(browser: object, folder: Path) -> None:
-    """Open, mask and write a file beyond 1 GB: 4.9 million records, 4 of 12 columns of numbers masked, 8 strata."""
+    """Open, mask and write a file of over 1 GB: 4.9 million records, 4 of 12 numeric columns masked, 8 strata."""
     rng, large = np.random.default_rng(0), folder / "large.csv"
     columns = {f"x{i}": rng.lognormal(5, 1, LARGE) for i in range(12)}
     pl.DataFrame({"region": rng.integers(1, 9, LARGE), **columns}).write_csv(large)
@@ -143,7 +143,7 @@ def mask_large(browser: object, folder: Path) -> None:
 
 
 def memory(server: int) -> float:
-    """Return the gigabytes that a process and all that it started hold."""
+    """Return the memory of a process and its descendants in GB."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid,rss"], capture_output=True, text=True, check=True).stdout
     rows = [[int(cell) for cell in line.split()] for line in listed.splitlines()[1:]]
     family = {server}

@@ -1,12 +1,12 @@
-"""Compare two shuffles of a table on disk: the engine local's, and polars' `sink_parquet(PartitionBy(…))`.
+"""Compare two shuffles of a table on disk: that of engine local, and polars' `sink_parquet(PartitionBy(…))`.
 
-A Parquet file of n × 4 numbers is brought together by target, each target's records are worked on in the order of the
-input, and the answers are brought back in that order to another Parquet file. Ours uses the worker processes and the
-shuffle files of `shoal.engines`. The other way lets polars write a file per target, works on these files in a standard
-process pool, and lets polars merge the answers by a sort. Both use two processes, or two threads of polars.
+The records of a Parquet file of n × 4 numbers are grouped by target and processed in input order; the answers are
+written to another Parquet file in that order. shoal uses the worker processes and shuffle files of `shoal.engines`. The
+alternative lets polars write a file per target, processes these files in a standard process pool, and lets polars merge
+the answers by a sort. Both use two processes, or two threads of polars.
 
-Each way is a program of its own, by turns; figures are medians. Memory is the peak of all processes together (PSS: a
-page that n processes share counts 1/n in each), looked at 20 times a second. Both files must hold the same numbers.
+Each shuffle is a separate program; the programs alternate, and figures are medians. Memory is the peak of all processes
+together (PSS: a page shared by n processes counts 1/n in each), sampled 20 times per second. Outputs must be equal.
 
 Run: python benchmarks/partition_by.py [5e6] [--runs 3] [--record]
 """
@@ -35,7 +35,7 @@ NAMES = list("abcd")
 
 
 def generate(n: int, path: Path) -> None:
-    """Write records and their targets, a row group for each part."""
+    """Write records and their targets, one row group per part."""
     import numpy as np
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
@@ -55,13 +55,13 @@ def targets(n: int) -> int:
 
 
 def import_engine() -> None:
-    """Import what the workers of the engine need in a run."""
+    """Import the modules that workers of the engine need in a run."""
     import_module("shoal.engines.local")
-    time.sleep(0.1)  # so that the other task goes to the other worker
+    time.sleep(0.1)  # makes the other worker take the other task
 
 
 def answer(X: Any) -> Any:
-    """Work on a target: the mean of each run of five records, whose order therefore counts."""
+    """Process a target: return means of five consecutive records, which depend on the order."""
     import numpy as np
 
     starts = np.arange(0, len(X), 5)
@@ -166,7 +166,7 @@ def place_of(given: Any) -> str:
 def answer_file(source: Path, output: Path) -> None:
     import polars as pl
 
-    # Records of a target come in any order.
+    # Records of a target arrive in any order.
     table = pl.read_parquet(source, memory_map=False).sort("record")
     X = answer(table.select(NAMES).to_numpy())
     released = pl.DataFrame(X, schema=NAMES).insert_column(0, table["record"])
@@ -177,20 +177,20 @@ def answer_file(source: Path, output: Path) -> None:
 
 
 class Watch:
-    """Seconds of the steps."""
+    """Timer of the steps of a shuffle."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._began = time.perf_counter()
 
     def lap(self, step: str) -> None:
-        """End a step."""
+        """End a step and store its seconds."""
         now = time.perf_counter()
         self.seconds[step], self._began = now - self._began, now
 
 
 def measure(way: str, folder: Path, n: int) -> dict[str, float]:
-    """Run one way as a program; return the seconds of its steps and the peak of its memory in MB."""
+    """Run a shuffle as a program; return the seconds of its steps and its peak memory in MB."""
     from workers import _descendants, _pss
 
     from shoal.engines.process_pool import ENVIRONMENT
@@ -206,7 +206,7 @@ def measure(way: str, folder: Path, n: int) -> dict[str, float]:
             for pid in tree(process.pid, _descendants):
                 try:
                     held += _pss(pid)
-                except (OSError, StopIteration):  # it has just ended
+                except (OSError, StopIteration):  # the process has just ended
                     continue
             peak = max(peak, held)
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Measure how long the report of a large table takes, and how large it is.
+"""Measure the time and size of the report of a large table.
 
 Run: python benchmarks/report.py [RECORDS]. The table is masked first, in strata of about 1,000 records; only the report
 and `shoal.assess` are timed, after a small report that loads the libraries.
@@ -26,14 +26,14 @@ COLUMNS = ["employees", "sales", "wages", "assets", "profit", "research"]
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return seconds and CPU seconds."""
+    """Return the elapsed and CPU seconds of a function."""
     start, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - start, time.process_time() - cpu
 
 
 def measure(records: int, folder: Path) -> list[float]:
-    """Return the figures of a table, in the order of `HEAD`."""
+    """Return the figures for a table, in the order of `HEAD`."""
     frame = firms(records).fill_null(0.0).with_columns(block=pl.int_range(records) * 1000 // records)
     by = "block" if records > 20_000 else None
     path, made = folder / "report.html", []

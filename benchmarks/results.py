@@ -1,9 +1,9 @@
-"""Record what a benchmark measures, and write the page of current figures, RESULTS.md, from the records.
+"""Record the figures of benchmarks, and write the page of current figures, RESULTS.md, from the records.
 
-A benchmark prints each of its tables through `table`. With the flag ``--record`` a table that is complete also replaces
-its last record in ``results/SCRIPT.json``, which holds command, date, machine, columns with units, and rows. Edited by
-hand in these files are titles, the load, ``notes`` (a sentence or two, without history) and ``shown``: the values of
-columns whose rows are on the page, or false for a table that is not on it.
+A benchmark prints each of its tables through `table`. With ``--record``, a complete table also replaces its previous
+record in ``results/SCRIPT.json``, which contains command, date, machine, columns with units, and rows. Titles, the
+load, ``notes`` (a sentence or two, without history) and ``shown`` are edited by hand; ``shown`` selects the rows on the
+page by values of columns, or is false for a table that is not on it.
 
 Run: python benchmarks/results.py [--check]     writes RESULTS.md; with --check it fails if the page is not current
 """
@@ -35,7 +35,7 @@ within one table can. A goal that is not reached is marked **Missed**.
 COLUMN = re.compile(r"(?P<name>.*?)(?:, (?P<unit>[^{,]*?))?(?: (?P<format>\S*\{.*))?")
 
 RECORDING = "--record" in sys.argv[1:]
-if RECORDING:  # no script has to know the flag
+if RECORDING:  # no script needs to handle the flag
     sys.argv.remove("--record")
 
 
@@ -61,7 +61,7 @@ def read_head(head: str) -> list[dict[str, str]]:
 
 
 def text_of(cell: Any, column: dict[str, str]) -> str:
-    """Return a cell as people read it: nothing for None, text as is, a list of numbers through one format."""
+    """Return the text of a cell: empty for None, text unchanged, a list of numbers through one format."""
     if cell is None or isinstance(cell, str):
         return cell or ""
     return column.get("format", "{}").format(*(cell if isinstance(cell, (list, tuple)) else [cell]))
@@ -82,8 +82,8 @@ def head_of(columns: list[dict[str, str]]) -> str:
 def table(key: str, title: str, head: str) -> Iterator[Callable[..., None]]:
     """Print a table while its rows are measured, and record it under its key once it is complete.
 
-    Yields a function that takes the cells of a row: numbers, texts, None, or lists of numbers for a format with several
-    fields.
+    Yields a function that accepts the cells of a row: numbers, texts, None, or lists of numbers for a format with
+    several fields.
     """
     columns, rows = read_head(head), list[list[Any]]()
     print(f"\n{title}\n\n{head_of(columns)}", flush=True)
@@ -106,14 +106,14 @@ def circumstances() -> dict[str, str]:
 
 
 def plain(cell: Any) -> Any:
-    """Return a cell without the types of NumPy."""
+    """Return a cell with NumPy types converted to Python's."""
     if isinstance(cell, (list, tuple)):
         return [plain(part) for part in cell]
     return cell.item() if hasattr(cell, "item") else cell
 
 
 def record(script: str, key: str, measured: dict[str, Any]) -> None:
-    """Replace a table in the records of a script; its notes stay."""
+    """Replace a table in the records of a script, keeping its notes."""
     path = RECORDS / Path(script).with_suffix(".json")
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"script": f"benchmarks/{script}"}
     tables = records.setdefault("tables", {})
@@ -125,7 +125,7 @@ def record(script: str, key: str, measured: dict[str, Any]) -> None:
 
 
 def dump(value: Any, indent: int = 0, width: int = 120) -> str:
-    """Return JSON in which a row is a line."""
+    """Return JSON with one row per line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, (dict, list)) or indent + len(line) <= width:
         return line
@@ -160,7 +160,7 @@ def page() -> str:
 
 
 def section(measured: dict[str, Any], where: str) -> str:
-    """Return the rows of a table that are shown, with its circumstances and notes."""
+    """Return the rows of a table shown on the page, with its circumstances and notes."""
     columns, rows = measured["columns"], measured["rows"]
     for name, values in (measured.get("shown") or {}).items():
         place = [column["name"] for column in columns].index(name)

@@ -1,9 +1,8 @@
-"""Measure what scales of comparison do to the quantiles of heavy-tailed columns.
+"""Measure the effect of comparison scales on the quantiles of heavy-tailed columns.
 
 Run: python benchmarks/scale.py. The figures are in docs/how-to/scale.md: log-normal firms, 60 % of them without
-research, and EIA from the folder in SHOAL_DATA. A quantile moves by its relative change; the largest of all columns is
-shown.
-Records are linked by their numbers and by their logarithms, as an intruder may compare on any scale.
+research, and EIA from the folder in SHOAL_DATA. The relative change of a quantile is shown for the column where it is
+largest. Records are linked by their numbers and by their logarithms, as an intruder may use any scale.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ FIRST, LAST = "RESREVENUE", "TOTSALES"  # the columns of EIA
 
 
 def log_normal(records: int = 5000) -> pl.DataFrame:
-    """Return firms of all sizes."""
+    """Return log-normal firms."""
     rng = np.random.default_rng(0)
     size, *noise = rng.normal(size=(4, records))
     research = np.where(rng.random(records) < 0.6, 0.0, np.exp(2 + 1.5 * size + noise[2]))

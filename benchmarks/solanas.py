@@ -1,6 +1,6 @@
 """Reproduce Tables 3, 4 and 5 of Solanas et al. (2006), and Figures 4 to 8 as numbers and pictures.
 
-Groups are MDAV's, as in the paper. The figures take the paper's records divided by --divide.
+Groups are formed by MDAV, as in the paper. The figures use the paper's numbers of records divided by --divide.
 
 Run: python benchmarks/solanas.py [--only tables|figures] [--figures FOLDER] [--divide 1] [--dimensions 2,3,4,5,10]
 """
@@ -106,7 +106,7 @@ def skew(n: int) -> None:
 
 
 def figure4(divide: int) -> dict[tuple[int, str], int]:
-    """Print the number of blocks that are not empty, by L."""
+    """Print the number of non-empty blocks by L."""
     X = uniform(RECORDS // divide, 2)
     roots = np.zeros(len(X), dtype=np.int64)
     records, extent = InMemory(X, roots), extent_of(X, roots)
@@ -151,7 +151,7 @@ def figure8(divide: int) -> dict[tuple[int, str], float]:
 
 
 def figures(folder: Path | None, divide: int) -> None:
-    """Print the figures, and draw them if there is a folder for it."""
+    """Print the figures, and draw them if a folder is set."""
     blocks, losses, dimensions = figure4(divide), figures567(divide), figure8(divide)
     if folder is None:
         return
@@ -190,7 +190,7 @@ def figures(folder: Path | None, divide: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=["tables", "figures"])
-    parser.add_argument("--figures", type=Path, help="a folder to draw them to")
+    parser.add_argument("--figures", type=Path, help="folder for pictures of the figures")
     parser.add_argument("--divide", type=int, default=1)
     parser.add_argument("--dimensions", default="2,3,4,5,10")
     parser.add_argument("--skewed", type=int, default=10_000_000)

@@ -3,7 +3,7 @@
 Run: python benchmarks/soria_comas.py FOLDER [draws]
 
 Every measured figure is a mean over the draws (default: 1,500) with its standard error. A claim that one figure is
-below another holds if the difference exceeds three standard errors, fails if the opposite does, and else is open.
+below another holds if the difference exceeds three standard errors, fails if the opposite does, and is open otherwise.
 
 Pictures are written to FOLDER. Reference data are read from the folder in SHOAL_DATA (default: ../shared/data). Without
 the census file Figure 3 is omitted; without the California file Figures 4 and 5 use generated prices.
@@ -61,7 +61,7 @@ OPT_FIGURES = {
 
 
 class Measured(NamedTuple):
-    """A mean over draws and its standard error; one that is computed has none."""
+    """Mean over draws and its standard error, which is zero for exact figures."""
 
     mean: float
     error: float = 0.0
@@ -70,11 +70,11 @@ class Measured(NamedTuple):
         return f"{self.mean:.3e}" + (f" ± {self.error:.0e}" if self.error else "")
 
     def cell(self) -> list[float] | str:
-        """Return mean and error for a table, or the mean alone as text."""
+        """Return mean and error as cells of a table, or the mean as text if it has no error."""
         return [self.mean, self.error] if self.error else str(self)
 
     def below(self, other: Measured) -> bool | None:
-        """Say whether this is less than another; None if three standard errors do not decide."""
+        """Return whether this mean is less than another; None if the difference is within three standard errors."""
         apart = other.mean - self.mean
         return None if abs(apart) <= 3 * float(np.hypot(self.error, other.error)) else apart > 0
 
@@ -83,7 +83,7 @@ CLAIMS: list[tuple[str, str, str]] = []
 
 
 def claim(text: str, holds: bool | None, seen: str) -> None:
-    """Note whether a claim of the paper holds; `main` prints all of them."""
+    """Record whether a claim of the paper holds; `main` prints all claims."""
     CLAIMS.append(("open" if holds is None else "holds" if holds else "FAILS", text, seen))
 
 
@@ -92,7 +92,7 @@ def least(values: Sequence[Measured]) -> Measured:
 
 
 class Case:
-    """A table with its domain, and what a method does to it."""
+    """A table with its domain, and the errors of methods on it."""
 
     def __init__(self, X: Floats) -> None:
         self.X = X
@@ -148,7 +148,7 @@ def bare(case: Case, method: str, k: int) -> Measured:
 def helpful_k(n: int, epsilon: float) -> int:
     """Return the largest k for which averaging lowers the limit of Proposition 8: k³/(k² − 1) < 8n/ε².
 
-    This is inequality (3) before its last simplification; 1 if there is none. If k divides n, averaging lowers the
+    This is inequality (3) before its last simplification; 1 if no k satisfies it. If k divides n, averaging lowers the
     expected error of every table.
 
     Examples
@@ -163,7 +163,7 @@ def helpful_k(n: int, epsilon: float) -> int:
 
 
 def section_7(n: int = 1080) -> None:
-    """Print the worst case, which follows from n, ε and Δ alone."""
+    """Print the worst case, which depends only on n, ε and Δ."""
     head = "ε {:.3g} | SSE without groups (Prop. 7) {:.4g} | 8n/ε² (ineq. 3) {:.0f} | largest k that helps | "
     head += "worst-case best k | its SSE (Prop. 8) {:.4g} | ratio {:.0f} | SSE with the remainder in one group {:.4g}"
     with table("section-7", f"Section 7: the worst case, n = {n:,}, Δ = 1", head) as add:
@@ -281,7 +281,7 @@ def check_figure_3(
 
 
 def prices() -> tuple[Floats, str]:
-    """Return house prices in random order and where they come from."""
+    """Return house prices in random order, and their source."""
     rng = np.random.default_rng(1990)
     path = DATA / "california.csv"
     if path.exists():
@@ -291,7 +291,7 @@ def prices() -> tuple[Floats, str]:
 
 
 def figures_4_and_5(folder: Path) -> None:
-    """Expected MSE of the price; three columns share ε = 1 evenly, so the price has a third."""
+    """Print the expected MSE of the price with a third of ε = 1, which three columns share evenly."""
     column, origin = prices()
     share, width = 1 / 3, 1.5 * column.max()
     sizes = np.unique(np.rint(np.geomspace(10, 1600, 36)).astype(int)).tolist()
@@ -321,7 +321,7 @@ def figures_4_and_5(folder: Path) -> None:
     falls = all(lines[a] > lines[b] for a, b in pairwise(PARTS))
     claim("Figure 5: the MSE of OPT_DP_1 falls as n grows", falls, " > ".join(f"{v:.2e}" for v in lines.values()))
     above = [lows[n] / lines[n] - 1 for n in PARTS]
-    # The paper gives no number for "close": here, less than what half the records cost, a factor of 2.
+    # The paper does not define "close"; here it means less than the cost of half the records, a factor of 2.
     text = "Figure 5: the least MSE of MDAV_IR_DP_1 is close to the optimum (less than a factor of 2)"
     claim(text, max(above) < 1, ", ".join(f"{100 * a:.1f} % above" for a in above))
     more = all(lows[b] < lines[a] for a, b in pairwise(PARTS))
@@ -345,7 +345,7 @@ def figures_4_and_5(folder: Path) -> None:
 
 @njit
 def paper_recurrence(x: Floats, noise: Floats) -> Ints:  # type: ignore[misc]
-    """Algorithm 3 and its shortest path as printed, Θ(n²), without storing the graph."""
+    """Run Algorithm 3 and its shortest path as printed, in Θ(n²), without storing the graph."""
     n = len(x)
     length = np.full(n + 1, np.inf)
     length[0] = 0.0
@@ -365,7 +365,7 @@ def paper_recurrence(x: Floats, noise: Floats) -> Ints:  # type: ignore[misc]
 
 
 def seconds(*works: Callable[[], Any], repeats: int = 9) -> list[float]:
-    """Return the least processor time of each piece of work, run in turns."""
+    """Return the shortest CPU time of each function, run in turns."""
     least = [np.inf] * len(works)
     for _ in range(repeats):
         for number, work in enumerate(works):
@@ -376,7 +376,7 @@ def seconds(*works: Callable[[], Any], repeats: int = 9) -> list[float]:
 
 
 def speed() -> None:
-    """Measure the optimal partition: time against sorting, memory, and the time of drawing noise."""
+    """Measure the optimal partition: time relative to sorting, memory, and the time to draw noise."""
     rng = np.random.default_rng(0)
     n = 1_000_000
     optimal_for_noise(rng.normal(size=100), laplace_noise(100, 1.0))

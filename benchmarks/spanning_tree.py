@@ -1,10 +1,10 @@
 """Compare the speed of `shoal.spanning_tree` with other programs for the same tree, one thread each.
 
 Run: python benchmarks/spanning_tree.py. The peers (quitefastmst, genieclust, mlpack, hdbscan, fast_hdbscan) are
-imported in this Python, or in the one that ``--peers`` names: a separate virtual environment keeps their licences and
-requirements away from the project. Missing programs are reported. Every program runs in a process of its own; the time
-is the least CPU time of ``--repeat`` runs after one on a small input, which compiles or loads code. The total length of
-every tree is compared with ours.
+imported in this Python or in that of ``--peers``: a separate virtual environment keeps their licences and requirements
+out of the project. Missing programs are reported. Every program runs in a separate process; the time is the shortest
+CPU time of ``--repeat`` runs after one on a small input, which compiles or loads code. The total length of every tree
+is compared with shoal's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from results import table
 
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# What is too slow to repeat is run once: (program, data).
+# Pairs (program, data) too slow to repeat, which run once.
 ONCE = {("hdbscan", "clusters"), ("fast_hdbscan", "clusters"), ("fast_hdbscan", "uniform"), ("mlpack", "clusters")}
 # hdbscan takes minutes on a million records.
 LEFT_OUT = {("hdbscan", "uniform")}
@@ -57,7 +57,7 @@ def by_quitefastmst(X: Any) -> float:
 
 
 def by_genieclust(X: Any) -> float:
-    # Its own tree is quitefastmst's by now, so what counts is the way a user gets it: a whole fit.
+    # genieclust now uses the tree of quitefastmst, so a whole fit is timed, as users run it.
     fitted = import_module("genieclust").Genie(n_clusters=2, M=1).fit(X)
     return float(np.sum(getattr(fitted, "_tree_d_", np.nan)))
 
@@ -69,7 +69,7 @@ def by_mlpack(X: Any) -> float:
 def by_hdbscan(X: Any) -> float:
     boruvka = import_module("hdbscan._hdbscan_boruvka").KDTreeBoruvkaAlgorithm
     tree = import_module("sklearn.neighbors").KDTree(X, leaf_size=40)
-    # One neighbour: the mutual reachability is the distance itself.
+    # With one neighbour, mutual reachability equals distance.
     return float(boruvka(tree, 0, leaf_size=13, approx_min_span_tree=False, n_jobs=1).spanning_tree()[:, 2].sum())
 
 
@@ -89,7 +89,7 @@ PROGRAMS = {
 
 
 def worker(program: str, path: str, repeat: int) -> None:
-    """Print the least CPU time and the total length."""
+    """Print the shortest CPU time and the total length."""
     function = PROGRAMS[program]
     X = np.load(path)
     function(np.ascontiguousarray(X[: 50 * 32 : 2]))
@@ -117,8 +117,8 @@ def run(python: str, program: str, path: str, repeat: int) -> tuple[float, float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peers", default=sys.executable, help="the Python that has the other programs")
-    parser.add_argument("--programs", default=",".join(PROGRAMS), help="which programs, separated by commas")
+    parser.add_argument("--peers", default=sys.executable, help="Python interpreter with the other programs")
+    parser.add_argument("--programs", default=",".join(PROGRAMS), help="programs to run, separated by commas")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def whole_method(repeat: int) -> None:
-    """Print what method mst-d costs beyond its tree."""
+    """Print the cost of method mst-d beyond its tree."""
     import shoal
 
     X = clusters()

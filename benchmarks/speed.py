@@ -1,6 +1,6 @@
-"""Compare the speed of methods with other programs: one thread each, the least CPU seconds of several runs, as ratios.
+"""Compare the speed of methods with other programs: one thread each, ratios of the shortest CPU time of several runs.
 
-Peers are np.argsort and microagg1d for one column; for MDAV the plain compiled loop of the tests, a tuned loop
+Peers are np.argsort and microagg1d for one column, and for MDAV the plain compiled loop of the tests, a tuned loop
 (`tuned_loop.py`), and sdcMicro if it is installed.
 
 Run: python benchmarks/speed.py [univariate|mdav|large|others|pipeline|start …]
@@ -29,7 +29,7 @@ from shoal.core.types import Floats
 
 
 def seconds(work: Callable[[], object], repeat: int = 5) -> float:
-    """Return the least CPU time of several runs; the first one compiles and does not count."""
+    """Return the shortest CPU time of several runs after a first one, which compiles."""
     work()
     times = []
     for _ in range(repeat):
@@ -160,7 +160,7 @@ def pipeline() -> None:
         for method in ("mdav", "individual-ranking"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                # Libraries and kernels are loaded before the clock runs.
+                # Libraries and kernels are loaded before timing.
                 shoal.mask(small, 5, method=method, output=target, block=100 if method == "mdav" else None)
                 release = min(
                     (shoal.mask(source, 5, method=method, output=target) for _ in range(3)),
@@ -171,7 +171,7 @@ def pipeline() -> None:
 
 
 def start() -> None:
-    """Compare the start of the command line with importing its three libraries, by turns."""
+    """Compare the start of the command line with the import of its three libraries, in turns."""
     title = (
         "Start of the command line, best of 9: elapsed and CPU seconds of a process, and their ratios to the imports"
     )
@@ -181,7 +181,7 @@ def start() -> None:
         np.savetxt(
             source, np.random.default_rng(0).normal(size=(1000, 5)), delimiter=",", header="a,b,c,d,e", comments=""
         )
-        # With bytecode, as an installed package has it.
+        # With bytecode, as in an installed package.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPYCACHEPREFIX": name}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         columns = [word for name in "abcde" for word in ("-c", name)]
@@ -199,7 +199,7 @@ def start() -> None:
 
 
 def run_time(arguments: Sequence[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Run a program of Python; return its elapsed and its CPU seconds."""
+    """Run a Python program; return its elapsed and CPU seconds."""
     before, begin = os.times(), time.perf_counter()
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
     wall, after = time.perf_counter() - begin, os.times()

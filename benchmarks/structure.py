@@ -1,10 +1,10 @@
 """Compare the structure of two versions of shoal: the modules that a masking passes through, lines and files.
 
-The command masks the demo table within regions. A change of module is a call into another module, or its return; a call
-goes upward if the layer of the called module, in pyproject.toml, is above that of its caller. A first run,
-which compiles kernels, does not count.
+The command masks the demo table within regions. A change of module is a call into another module, or its return. A call
+goes upward if the layer of the called module, in pyproject.toml, is above that of its caller. The first run, which
+compiles kernels, does not count.
 
-Run: python benchmarks/structure.py OLD NEW [--record], two checkouts.
+Run: python benchmarks/structure.py OLD NEW [--record], with two checkouts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ print(json.dumps([len(modules), counts["changes"], counts["upward"]]))
 
 
 def main(trees: list[str]) -> None:
-    """Print one row per figure: before, after, and the goal."""
+    """Print one row per figure: before, after, goal."""
     with tempfile.TemporaryDirectory() as name, table("structure", TITLE, HEAD) as add:
         folder = Path(name)
         firms().write_csv(folder / "firms.csv")
@@ -95,7 +95,7 @@ def main(trees: list[str]) -> None:
 
 
 def layers(tree: str) -> dict[str, int]:
-    """Return the level of each package; the lowest are the layers at the top."""
+    """Return the level of each package, counted from the top layer."""
     contracts = tomllib.loads(Path(tree, "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return {
@@ -106,7 +106,7 @@ def layers(tree: str) -> dict[str, int]:
 
 
 def run(program: str, tree: str, folder: Path) -> str:
-    """Return the last line that a program prints, with the version of shoal in a checkout."""
+    """Run a program with the shoal of a checkout; return its last line of output."""
     environment = {**os.environ, "PYTHONPATH": str(Path(tree, "src").resolve())}
     done = subprocess.run(
         [sys.executable, "-c", program, json.dumps(layers(tree)), *MASK],

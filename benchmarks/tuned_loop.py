@@ -1,7 +1,7 @@
-"""MDAV as a compiled loop, tuned: what one can reach without a tree. The labels are those of the plain loop.
+"""MDAV as a tuned compiled loop, to show what is possible without a tree. The labels are those of the plain loop.
 
-The records left are packed in contiguous columns; one pass finds the nearest and the farthest of a point; a block's
-least and greatest distance, found by vector instructions, tell whether its records need to be looked at one by one.
+Remaining records are packed in contiguous columns. One pass finds the nearest and the farthest records of a point.
+Vector instructions compute the range of distances of a block, which shows if its records must be checked one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ORDER = {"nnan", "nsz", "reassoc"}
 
 @njit(cache=True, nogil=True)
 def mdav(X: Floats, k: int) -> Ints:
-    """Three passes over the records left for every two groups."""
+    """Return MDAV's labels, with three passes over the remaining records per two groups."""
     n, d = X.shape
     columns = X.T.copy()
     ids, place = np.arange(n), np.arange(n)
@@ -46,7 +46,7 @@ def mdav(X: Floats, k: int) -> Ints:
 
 @njit(cache=True, nogil=True)
 def scan(columns: Floats, ids: Ints, left: int, point: Floats, near: Floats, near_ids: Ints) -> int:
-    """Find the records nearest to a point, ascending, and return the farthest; ties to the lowest number."""
+    """Find the nearest records of a point, ascending, and return the farthest; the lowest number wins ties."""
     wanted = len(near)
     near[:] = np.inf
     near_ids[:] = len(ids)
@@ -74,7 +74,7 @@ def scan(columns: Floats, ids: Ints, left: int, point: Floats, near: Floats, nea
 
 @njit(cache=True, nogil=True, fastmath=ORDER)
 def least(values: Floats) -> float:
-    """Return the least value."""
+    """Return the smallest value."""
     found = np.inf
     for i in range(len(values)):
         found = min(found, values[i])
@@ -83,7 +83,7 @@ def least(values: Floats) -> float:
 
 @njit(cache=True, nogil=True, fastmath=ORDER)
 def greatest(values: Floats) -> float:
-    """Return the greatest value."""
+    """Return the largest value."""
     found = -np.inf
     for i in range(len(values)):
         found = max(found, values[i])
@@ -102,7 +102,7 @@ def take(
     group: int,
     labels: Ints,
 ) -> int:
-    """Give records their group; the last ones left take their places."""
+    """Assign records to a group; the last remaining records fill their places."""
     for record in records:
         labels[record] = group
         left -= 1

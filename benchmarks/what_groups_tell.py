@@ -2,13 +2,13 @@
 
 Run: python benchmarks/what_groups_tell.py [records]
 
-The attacker knows all records but one, the method, ε and the bounds, and sees the released table: records that share a
-value are a group. So the attacker tries every value that the missing record may have, forms the groups again, and
-excludes each value that gives other groups than those seen. No noise is looked at; ε limits nothing of this. Methods of
-Definition 1 are tried too: there, rows do not tell who shares a group, or no record shares one.
+The attacker knows all records except one, the method, ε and the bounds, and sees the released table: records that share
+a value are a group. The attacker tries every possible value of the missing record, forms the groups again, and excludes
+each value that gives other groups than the released ones. The noise plays no part, so ε does not limit this disclosure.
+Methods of Definition 1 are attacked too: their rows do not show who shares a group, or no records share one.
 
-Census data are looked for in the folder that SHOAL_DATA names, else in ../shared/data; without them a generated column
-of incomes is attacked.
+Census is read from the folder in SHOAL_DATA (default: ../shared/data); without it, a generated column of incomes is
+attacked.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from shoal.privacy.record_groups import group_columns
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
 COLUMNS = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
-GRID = 200  # values of the domain that are tried
+GRID = 200  # tested values of the domain
 
 
 def seen_groups(method: str, upper: float, epsilon: float, k: int | None) -> Callable[[Floats], Ints]:
-    """Return what a release shows of the groups of a column with domain 0 … upper: who shares a value with whom."""
+    """Return the groups that a release of a column with domain 0 … upper reveals: records that share a value."""
     entry = find_publication_method(method)
     bounds = Bounds(np.zeros(1), np.array([upper]))
 
     def groups(column: Floats) -> Ints:
         (found,) = group_columns(entry, column[:, None], bounds, np.array([epsilon]), [[0]], k)
-        # Rows that belong to nobody show sizes only, and those depend on n and k alone.
+        # Rows without a record show only group sizes, which depend only on n and k.
         return canonical_labels(found.labels) if entry.keeps_rows else np.sort(found.sizes)
 
     return groups
 
 
 def excluded(column: Floats, record: int, upper: float, groups: Callable[[Floats], Ints], grid: int = GRID) -> float:
-    """Return the share of the domain that the groups exclude for a record, the others being known."""
+    """Return the share of the domain that the groups exclude for a record if all others are known."""
     seen = groups(column)
     tried, possible = column.copy(), 0
     for value in np.linspace(0.0, upper, grid):
@@ -70,7 +70,7 @@ def main() -> None:
     head = " | ".join(["method | ε {:g}", *(f"{name}, % {{:.0f}} ({{:.0f}}–{{:.0f}})" for name in columns)])
     with table("excluded", title, head) as add:
         for method, k in [("optimal", None), ("mdav-ir", 20), ("insensitive-ir", 20), ("none", None)]:
-            for epsilon in (1.0, 0.25):  # the second is a share of four columns
+            for epsilon in (1.0, 0.25):  # the second is the share of one of four columns
                 cells = []
                 for column in columns.values():
                     upper = 1.5 * column.max()

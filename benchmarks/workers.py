@@ -1,15 +1,14 @@
-"""Compare worker processes: ours, a forkserver with preload (concurrent.futures), and loky.
+"""Compare worker processes: shoal's, a forkserver with preload (concurrent.futures), and loky.
 
-Every figure comes from programs of their own, by turns, and is the median of them: seconds and CPU seconds until two
-workers have answered a first task that needs the kernels; the memory of a worker then, and of all processes but the
-caller (PSS: a page that n processes share counts 1/n in each); seconds from the killing of a worker until the caller
-knows, and until its task has been done by another, for which an executor has to be made anew; and a whole masking,
-Parquet to Parquet. The last column says whether a program without `if __name__ == "__main__"` can use them.
+Each figure is the median of separate programs, run in turns: seconds and CPU seconds until two workers have completed a
+first task with kernels; memory of a worker at that time, and of all processes except the caller (PSS: a page shared by
+n processes counts 1/n in each); seconds from killing a worker until the caller notices, and until another worker has
+done its task, for which other executors must be recreated; and a whole masking from Parquet to Parquet. The last column
+shows if a program without `if __name__ == "__main__"` can use the workers.
 
-The others get all help that there is: the environment of our workers, and kernels that are loaded before the forkserver
-forks.
+The others get the best conditions: the environment of shoal's workers, and kernels loaded before the forkserver forks.
 
-Run: python benchmarks/workers.py [--runs 5] [--records 1e6]     (loky is left out where it is not installed)
+Run: python benchmarks/workers.py [--runs 5] [--records 1e6]     (loky is omitted if it is not installed)
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SCRIPT = "import workers\nwith workers.pool({kind!r}) as found:\n    print(*foun
 
 
 class Executed:
-    """The interface of our workers over an executor."""
+    """Adapter that gives an executor the interface of shoal's workers."""
 
     def __init__(self, kind: str, processes: int) -> None:
         self.processes, self._executor = processes, executor(kind, processes)
@@ -52,11 +51,11 @@ class Executed:
             yield value
 
     def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
-        """Run a task in every process, as far as an executor lets one say so."""
+        """Run a task in every process, as far as an executor allows."""
         list(self.map(function, [task] * self.processes))
 
     def peaks(self) -> list[int]:
-        """Return nothing: it is not asked for."""
+        """Return nothing; the benchmark does not use it."""
         return []
 
     def __enter__(self) -> Self:
@@ -80,18 +79,18 @@ def executor(kind: str, processes: int) -> Executor:
 
 
 def pool(kind: str) -> Any:
-    """Return two workers of a kind; ours run what must come first as the engine lets them."""
+    """Return two workers of a kind; shoal's run the same preparation as in the engine."""
     if kind != "ours":
         return Executed(kind, 2)
     from shoal.core.progress import fresh_state
     from shoal.engines.process_pool import Workers
 
-    found = Workers(2, fresh_state())
-    found.prepare(load_kernels, ())
-    return found
+    workers = Workers(2, fresh_state())
+    workers.prepare(load_kernels, ())
+    return workers
 
 
-# What workers do
+# Tasks of workers
 
 
 def load_kernels() -> bool:
@@ -103,7 +102,7 @@ def load_kernels() -> bool:
 
 def first(_: int) -> int:
     load_kernels()
-    time.sleep(0.1)  # so that the other task goes to the other worker
+    time.sleep(0.1)  # makes the other worker take the other task
     return os.getpid()
 
 
@@ -113,30 +112,30 @@ def die_once(mark: Path) -> None:
         time.sleep(600)
 
 
-# Programs of their own
+# Separate programs
 
 
 def start(kind: str, _: str) -> None:
-    """Start, say how much memory is held, and whether what was killed is done again."""
+    """Start workers; print the seconds, CPU seconds and memory of the start as JSON."""
     began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + _start_ticks()
-    found = pool(kind)
-    pids = set(found.map(first, [(0,), (1,)]))
+    workers = pool(kind)
+    pids = set(workers.map(first, [(0,), (1,)]))
     seconds = time.time() - began
     if len(pids) != 2:
         raise SystemExit(f"{kind}: {len(pids)} workers answered")
     below = _descendants(os.getpid())
-    said = {
+    figures = {
         "start": seconds,
         "cpu": sum(_cpu(pid) for pid in (os.getpid(), *below)),
         "worker": statistics.mean(_pss(pid) for pid in pids),
         "all": sum(_pss(pid) for pid in below),
     }
-    print(json.dumps(said))
-    found.__exit__(None, None, None)
+    print(json.dumps(figures))
+    workers.__exit__(None, None, None)
 
 
 def death(kind: str, folder: str) -> None:
-    """Kill a worker at work; say when its task has been done."""
+    """Kill a busy worker; print the seconds until the caller notices and until the task is done as JSON."""
     import threading
 
     mark, killed = Path(folder) / f"mark-{os.getpid()}", []
@@ -147,19 +146,19 @@ def death(kind: str, folder: str) -> None:
         killed.append(time.perf_counter())
         os.kill(int(mark.read_text()), signal.SIGKILL)
 
-    found = pool(kind)
-    list(found.map(first, [(0,), (1,)]))
+    workers = pool(kind)
+    list(workers.map(first, [(0,), (1,)]))
     threading.Thread(target=kill).start()
     noticed = None
     try:
-        list(found.map(die_once, [(mark,)]))
+        list(workers.map(die_once, [(mark,)]))
     except RuntimeError:  # a broken pool
         noticed = time.perf_counter()
         with pool(kind) as another:
             list(another.map(die_once, [(mark,)]))
     done = time.perf_counter()
     print(json.dumps({"noticed": (noticed or done) - killed[0], "again": done - killed[0]}))
-    found.__exit__(None, None, None)
+    workers.__exit__(None, None, None)
 
 
 def mask(kind: str, folder: str) -> None:
@@ -178,7 +177,7 @@ def mask(kind: str, folder: str) -> None:
 
 
 def _start_ticks() -> float:
-    """Return when this process was started, in seconds since the machine was."""
+    """Return the start time of this process in seconds since the machine started."""
     fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
@@ -203,7 +202,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def run(command: Sequence[str], folder: Path) -> dict[str, Any] | None:
-    """Run a program; return what it says, or nothing if it failed."""
+    """Run a program; return its JSON output, None if it failed."""
     from shoal.engines.process_pool import ENVIRONMENT
 
     paths = os.pathsep.join([str(HERE), str(folder), *sys.path[1:]])
@@ -241,7 +240,7 @@ def main() -> None:
                     said = run(["-c", f"import workers; workers.{program}({kind!r}, {name!r})"], folder)
                     if said is None:
                         raise SystemExit(f"{kind}: {program} failed")
-                    if turn:  # the first one fills caches
+                    if turn:  # the first turn fills caches
                         for what, value in said.items():
                             figures[kind].setdefault(f"{program} {what}", []).append(value)
         bare = {}

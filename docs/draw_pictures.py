@@ -1,6 +1,6 @@
-"""Draw the pictures of the site and the README: ``python docs/draw_pictures.py [FOLDER]``, docs/pictures if not given.
+"""Draw the pictures of the site and the README: ``python docs/draw_pictures.py [FOLDER]`` (default: docs/pictures).
 
-The same bytes come out each time: seeds are fixed, searches count steps, and the files tell no time.
+Each run writes the same bytes: seeds are fixed, searches are limited by steps, and the files contain no time.
 """
 
 import io
@@ -28,7 +28,7 @@ STYLE = {
 
 
 def clusters(n: int, seed: int = 11) -> np.ndarray:
-    """Return points in the plane: three clusters, a ring's part and some that lie apart, standardised."""
+    """Return standardised points in the plane: three clusters, part of a ring and some outliers."""
     rng = np.random.default_rng(seed)
     centres = np.array([[0.0, 0.0], [4.0, 1.0], [1.5, 4.0]])
     dense = centres[rng.integers(3, size=n * 6 // 10)] + rng.normal(0, 0.7, (n * 6 // 10, 2))
@@ -40,12 +40,12 @@ def clusters(n: int, seed: int = 11) -> np.ndarray:
 
 
 def loss(X: np.ndarray, released: np.ndarray) -> float:
-    """Return the information loss of what is released, in percent."""
+    """Return the information loss of released values in percent."""
     return 100 * float(((X - released) ** 2).sum() / (X**2).sum())
 
 
 def tie(axes: Axes, X: np.ndarray, released: np.ndarray, size: float = 3) -> None:
-    """Draw every record, the value it is released with, and a line between them."""
+    """Draw every record, its released value, and a line between them."""
     gap = np.full(len(X), np.nan)
     ends = [np.column_stack([X[:, j], released[:, j], gap]).ravel() for j in range(2)]
     axes.plot(*ends, color=LINE, linewidth=0.8, zorder=1)
@@ -54,21 +54,21 @@ def tie(axes: Axes, X: np.ndarray, released: np.ndarray, size: float = 3) -> Non
 
 
 def bare(axes: Axes, title: str = "") -> None:
-    """Leave out the axes: the columns are standardised, and only distances matter."""
+    """Hide the axes: the columns are standardised, and only distances matter."""
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title(title, fontsize=9, loc="left")
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture without the time, and with as many digits as can be seen."""
+    """Write a picture without the time, and with only visible digits."""
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None})
     path.write_text(re.sub(r"(\d+\.\d\d)\d+", r"\1", written.getvalue()), encoding="utf-8")
 
 
 def draw_groups(folder: Path) -> None:
-    """Draw the same 200 points as MDAV, a spanning tree, a search and differential privacy release them, k = 5."""
+    """Draw the releases of 200 points by MDAV, a spanning tree, a search and differential privacy, k = 5."""
     X, k = clusters(200), 5
     figure = Figure(figsize=(7, 6.6), layout="constrained")
     panels = figure.subplots(2, 2)
@@ -89,7 +89,7 @@ def draw_groups(folder: Path) -> None:
 
 
 def draw_methods(folder: Path) -> None:
-    """Draw the groups that each method finds of the same 60 points, k = 4; of one column for methods that take one."""
+    """Draw each method's groups of the same 60 points, k = 4; univariate methods group one column."""
     X, k = clusters(60, seed=5), 4
     for method in shoal.methods():
         figure = Figure(figsize=(2.4, 2.1), layout="constrained")
@@ -101,7 +101,7 @@ def draw_methods(folder: Path) -> None:
             released = np.array([column[labels == group].mean() for group in range(labels.max() + 1)])[labels]
             tie(axes, np.column_stack([column, np.zeros(len(column))]), np.column_stack([released, 1 + height]))
             axes.set_axis_off()
-            told = loss(column - column.mean(), released - column.mean())
+            percent = loss(column - column.mean(), released - column.mean())
         else:
             given = {"steps": 100_000} if method.name == "search" else {}
             if method.confidential:
@@ -114,8 +114,8 @@ def draw_methods(folder: Path) -> None:
             tie(axes, X, released)
             axes.set_aspect("equal")
             axes.set_axis_off()
-            told = loss(X, released)
-        axes.set_title(f"loss {told:.1f} %", fontsize=8, loc="left")
+            percent = loss(X, released)
+        axes.set_title(f"loss {percent:.1f} %", fontsize=8, loc="left")
         save(figure, folder / f"method-{method.name}.svg")
 
 

@@ -1,4 +1,4 @@
-"""Make the page of modules from the sources: the layers of the packages, and one line per module.
+"""Generate the page of modules from the sources: the layers of the packages, and one line per module.
 
 Nothing is imported: sources are parsed, and the layers are those of the import-linter contract in pyproject.toml.
 """
@@ -27,7 +27,7 @@ Uppermost first. Packages with the same number share a layer.
 
 
 def module_page(root: Path = ROOT) -> str:
-    """Return the page of the packages below ``src/shoal`` and their modules."""
+    """Return the page of the packages in ``src/shoal`` and their modules."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     layers = [re.findall(r"shoal\.(\w+)", layer) for layer in project["tool"]["importlinter"]["contracts"][0]["layers"]]
     rows, lists = list[str](), list[str]()
@@ -56,12 +56,12 @@ def summary(tree: ast.Module) -> str:
 
 
 def imported_packages(tree: ast.Module) -> set[str]:
-    """Return the packages of shoal that a module imports when it runs."""
+    """Return the packages of shoal that a module imports at run time."""
     return {name.split(".")[1] for name in imported_modules(tree) if name.startswith("shoal.")}
 
 
 def imported_modules(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that are imported, in functions too, but not those that serve annotations alone."""
+    """Yield the imported modules, also in functions, except those used only for annotations."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue

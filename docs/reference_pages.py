@@ -1,4 +1,4 @@
-"""Pages of the reference that are made from the code: commands, parameters of a masking, methods with their options."""
+"""Pages of the reference generated from the code: commands, parameters of a masking, methods with their options."""
 
 import re
 from functools import partial
@@ -18,7 +18,7 @@ __all__ = ["command_page", "commands", "method_page", "parameter_page"]
 
 
 def commands() -> dict[str, Any]:
-    """Return the commands by name, in the order of ``shoal --help``: those of Click, which typer carries or imports."""
+    """Return the commands by name in the order of ``shoal --help``, as objects of Click, which typer uses."""
     group: Any = typer.main.get_command(app)
     return dict(group.commands)
 
@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 130 interrupted, 143 ended by SIGT
 
 
 def whole_help(request: type | None, flags: dict[str, str]) -> dict[str, str]:
-    """Return the help of each option that a parameter of a request or a kind of column has, by its name."""
+    """Return the help of each option of a parameter or a kind of column, by its name."""
     items = [] if request is None else [item for item in parameters_of(request) if item.metadata["flags"]]
     texts = {item.name: help_of(item, partial(typed, flags=flags)) for item in items}
     return {**texts, **{word: kind.help for word, kind in KINDS.items()}}

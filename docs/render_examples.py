@@ -1,7 +1,7 @@
-"""Run the examples and render them: ``python docs/render_examples.py [FOLDER]``, which is ``make examples``.
+"""Run the examples and render them: ``python docs/render_examples.py [FOLDER]``, part of ``make examples``.
 
-An example is a plain Python program in the percent format: ``# %% [markdown]`` begins text, ``# %%`` code. The cells
-are run one after the other in one namespace; what a cell prints, and the figures it leaves open, come after its code.
+An example is a Python program in the percent format: ``# %% [markdown]`` begins text, ``# %%`` code. The cells run in
+order in one namespace; the output of a cell and its open figures follow its code.
 """
 
 import io
@@ -29,7 +29,7 @@ class Cell:
 
 
 def read_cells(source: str) -> list[Cell]:
-    """Divide a program in the percent format into its cells."""
+    """Split a program in the percent format into its cells."""
     parts = re.split(r"^# %%(.*)\n", source, flags=re.MULTILINE)[1:]
     cells = []
     for mark, body in zip(parts[::2], parts[1::2], strict=True):
@@ -41,7 +41,7 @@ def read_cells(source: str) -> list[Cell]:
 
 
 def render(path: Path) -> dict[str, str | bytes]:
-    """Run an example in a folder of its own; return its page and its pictures by name."""
+    """Run an example in a temporary folder; return its page and its pictures by name."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     import matplotlib.pyplot as plt
 
@@ -74,7 +74,7 @@ def render_all() -> dict[str, str | bytes]:
 
 
 def index_page() -> str:
-    """Return the page that lists the examples."""
+    """Return the page with the list of examples."""
     return (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 

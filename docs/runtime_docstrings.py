@@ -1,4 +1,4 @@
-"""Signatures and docstrings made from a request when a module is imported; mkdocstrings reads sources alone."""
+"""Signatures and docstrings that are generated at import from a request; mkdocstrings reads only sources."""
 
 import inspect
 from importlib import import_module
@@ -14,10 +14,10 @@ KINDS = {
 
 
 class RuntimeDocstrings(Extension):
-    """Take what is made from the parameters of a request (`shoal.mask`, …) from the function itself."""
+    """Extension that reads documentation generated from a request (`shoal.mask`, …) from the imported function."""
 
     def on_function(self, *, func: Function, **_: Any) -> None:
-        """Replace the signature and the docstring where a line of it is *parameters*."""
+        """Replace the signature and the docstring if the latter has a line *parameters*."""
         if func.docstring is None or "*parameters*" not in map(str.strip, func.docstring.value.splitlines()):
             return
         function = getattr(import_module(func.module.path), func.name)

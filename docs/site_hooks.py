@@ -1,6 +1,6 @@
-"""What MkDocs does not find in docs/: pages made from the code, from the examples, and from files of other folders.
+"""MkDocs hooks that add pages from outside docs/: generated from the code, from the examples, and from other folders.
 
-`make docs` builds the site; MkDocs calls `on_files` before it reads the pages, and the others for each page.
+`make docs` builds the site; MkDocs calls `on_files` before it reads the pages, and the other hooks for each page.
 """
 
 import re
@@ -20,7 +20,7 @@ from module_page import module_page  # noqa: E402
 from reference_pages import command_page, method_page, parameter_page  # noqa: E402
 from render_examples import index_page, render_all  # noqa: E402
 
-# Files that readers of the repository find in its folders, and readers of the site on a page.
+# Files in other folders of the repository that are pages of the site.
 MIRRORED = {
     "CHANGELOG.md": "changelog.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
@@ -29,12 +29,12 @@ MIRRORED = {
     "benchmarks/RESULTS.md": "results.md",
     "examples/README.md": "examples/index.md",
 }
-NOT_SHOWN = ("LICENSE", "CITATION.cff")  # a link to one of them is only its text
+NOT_SHOWN = ("LICENSE", "CITATION.cff")  # links to these files become plain text
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     made: dict[str, str | bytes] = {
         "reference/commands.md": command_page(),
         "reference/parameters.md": parameter_page(),
@@ -53,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Lead links to files of the repository to their pages."""
+    """Point links to files of the repository to their pages."""
     at = PurePosixPath(page.file.src_uri)
     came = {name: source for source, name in MIRRORED.items()}.get(
         str(at), str(at) if at.parts[0] == "examples" else f"docs/{at}"

@@ -1,4 +1,4 @@
-"""The reference tables of the papers, where they are at hand, and tables like them where they are not."""
+"""Reference tables of the papers, or generated substitutes if they are not available."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ NAMES = {"census": ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]}
 
 
 def reference(name: str) -> pl.DataFrame:
-    """Return the numbers of a reference table; if SHOAL_DATA names no folder that holds it, a smaller generated one."""
+    """Return the numbers of a reference table, or of a smaller generated one if it is not in the folder SHOAL_DATA."""
     path = FOLDER / f"{name}.csv"
     if path.exists():
         table = pl.read_csv(path)
@@ -27,5 +27,5 @@ def reference(name: str) -> pl.DataFrame:
     size = rng.normal(0, 1, (n, 1))
     values = np.exp(5 + 0.8 * size + rng.normal(0, 0.5, (n, d))).round(1)
     names = [*NAMES.get(name, []), *(f"column {j}" for j in range(d))][:d]
-    print(f"{name}: not at hand (SHOAL_DATA); a generated table stands in for it, {n:,} records: other figures")
+    print(f"{name}: not available (SHOAL_DATA); a generated table of {n:,} records replaces it, so figures differ")
     return pl.DataFrame(values, schema=names)

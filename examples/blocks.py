@@ -2,9 +2,9 @@
 # # Blocks for very large tables
 #
 # A. Solanas, A. Martínez-Ballesté, J. Domingo-Ferrer and J. M. Mateo-Sanz, *A 2^d-tree-based blocking method for
-# microaggregating very large data sets* (2006). MDAV as published takes time in n². Cut into blocks it takes time in n,
-# but records on both sides of a cut cannot share a group. The paper cuts space in 2^d boxes, again and again, until a
-# box holds at most L records, and compares that with blocks along one column.
+# microaggregating very large data sets* (2006). Published MDAV needs time in n². In blocks it needs time in n, but
+# records on both sides of a cut cannot share a group. The paper cuts space repeatedly into 2^d boxes until a box has at
+# most L records, and compares that with blocks along one column.
 
 # %%
 import matplotlib.pyplot as plt
@@ -15,15 +15,15 @@ import shoal
 
 
 def sse(X, k, **blocking):
-    """SSE on standardised columns, which is what the paper prints."""
+    """Return the SSE on standardised columns, as in the paper."""
     return shoal.mask(X, k, method="mdav", integers="float", decimals="all", **blocking).loss / 100 * X.size
 
 
 # %% [markdown]
-# ## Table 5: what blocks cost, on EIA
+# ## Table 5: the cost of blocks on EIA
 #
-# The paper does not name the column of its one-column blocks. Runs of L records in the order of RESREVENUE, the second
-# column, come within 2.5 % of all four figures. No other column does, nor do equal intervals of any column.
+# The paper does not name the column of its one-column blocks. Blocks of L consecutive records in the order of
+# RESREVENUE, the second column, reproduce all four figures within 2.5 %. No other column does, and no equal intervals.
 
 # %%
 PAPER = {(100, 3): (663.435, 456.846), (200, 3): (503.281, 464.589),
@@ -37,8 +37,8 @@ for (L, k), (column, tree) in PAPER.items():
 # %% [markdown]
 # ## Figure 8: blocks and the number of columns
 #
-# Uniform records, k = 3: 50,000 of them and L = 2,000, a fifth of the paper's 250,000 and 10,000. Here the blocks along
-# one column are equal intervals. The paper draws the SSE; divided by the SSE without blocks, the curves come apart.
+# 50,000 uniform records, k = 3 and L = 2,000: a fifth of the paper's 250,000 and 10,000. Here the blocks along one
+# column are equal intervals. The paper plots the SSE; divided by the SSE without blocks, the curves separate.
 
 # %%
 SPLITS = {"intervals of one column": "univariate", "2^d-tree": "all", "one column at a time": "one"}
@@ -57,7 +57,7 @@ axes.set(xlabel="columns d", ylabel="SSE / SSE without blocks")
 _ = axes.legend()
 
 # %% [markdown]
-# As in the paper, the tree loses less than intervals for every d. The third curve is shoal's own: a box is cut in one
-# column at a time. The tree cuts all columns at once, which can leave blocks far below L: with 8 columns the first cut
-# makes 256 boxes of some 200 records. Without `split`, shoal cuts one column at a time, or all at once for fast methods
-# such as `mdav` and up to five columns, unless a sample loses less the other way.
+# As in the paper, the tree loses less than intervals for every d. The third curve is shoal's own method, which cuts a
+# box along one column at a time. The tree cuts all columns at once, which can leave blocks far below L: with 8 columns
+# the first cut makes 256 boxes of about 200 records. By default shoal cuts one column at a time; with fast methods such
+# as `mdav` and up to five columns, it cuts all at once. If the other way loses less on a sample, shoal uses that.

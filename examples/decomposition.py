@@ -2,9 +2,9 @@
 # # Near the optimum: column generation in parts
 #
 # J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, *An optimization-based decomposition heuristic for the
-# microaggregation problem* (2022). The best partition is an integer programme with a column for every possible group.
-# It is solved by generating columns, for hundreds of records; so the paper divides the table, solves the parts, and
-# repairs their borders by swaps. Its Table 1 has the loss after each step, on Tarragona.
+# microaggregation problem* (2022). The best partition solves an integer programme with a column for every possible
+# group. Column generation solves it for hundreds of records. The paper therefore divides the table, solves the parts,
+# and repairs their borders by swaps. Its Table 1 shows the loss after each step on Tarragona.
 
 # %%
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ import shoal
 # %% [markdown]
 # ## Table 1: the loss after each step, k = 3
 #
-# *Step 2* is the better of MDAV and V-MDAV, *Step 3* swaps, *Step 5* solves s parts, *Step 7* swaps again. Fewer
-# parts lose less and take longer.
+# *Step 2* is the better of MDAV and V-MDAV, *Step 3* swaps, *Step 5* solves s parts, *Step 7* swaps again. With fewer
+# parts the loss is lower and the time longer.
 
 # %%
 PAPER = {40: (14.96, 14.85), 20: (14.83, 14.81)}
@@ -29,10 +29,10 @@ for s, (step5, step7) in PAPER.items():
     print(f"{s:2} {two:8.2f} {three:8.2f} {five:8.2f} {step5:8.2f} {seven:8.2f} {step7:8.2f}")
 
 # %% [markdown]
-# ## And shoal's own search
+# ## shoal's own search
 #
-# `search` uses the same ideas in another order: annealing first, then integer programmes over the groups seen on the
-# way. `auto`, the default, anneals only.
+# `search` uses the same ideas in a different order: annealing first, then integer programmes over the groups it has
+# seen. `auto`, the default, only anneals.
 
 # %%
 losses = {"mdav": shoal.mask(X, 3, method="mdav", **EXACT).loss}
@@ -46,4 +46,4 @@ axes.set(xlabel="information loss, %", xlim=(0, 1.15 * max(losses.values())))
 axes.invert_yaxis()
 
 # %% [markdown]
-# How near is that to the optimum? `bound=True` proves it: [how](../docs/how-to/prove.md).
+# `bound=True` [proves](../docs/how-to/prove.md) how near this is to the optimum.

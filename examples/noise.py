@@ -2,9 +2,9 @@
 # # Differential privacy with less noise
 #
 # J. Soria-Comas and J. Domingo-Ferrer, *Differentially private data publishing via optimal univariate
-# microaggregation and record perturbation* (2018). Noise has to hide what one record can change. It can change a
-# value by the width Δ of its domain, but the mean of k values by Δ/k only: averaging first costs information and
-# saves noise. Figure 3 of the paper shows both, against k.
+# microaggregation and record perturbation* (2018). Noise must hide the effect of any single record. A record can change
+# a value by the width Δ of its domain, but the mean of k values only by Δ/k: averaging first costs information and
+# saves noise. Figure 3 of the paper shows both by k.
 
 # %%
 import warnings
@@ -15,15 +15,15 @@ from _tables import reference
 
 import shoal
 
-# These methods protect values with the groups taken as given; shoal's default protects the groups too.
+# These methods protect values but treat the groups as fixed; shoal's default protects the groups too.
 warnings.simplefilter("ignore", shoal.PrivacyWarning)
 
 # %% [markdown]
 # ## Figure 3: squared error against group size, ε = 1
 #
-# Census, four columns, domains from 0 to 1.5 times the greatest value; each column's share of the budget is
-# proportional to the width of its domain. As in the paper, released values are brought back into their domain, and
-# errors are measured after that. Solid curves are means of 30 releases; bars span two standard errors to each side.
+# Census, four columns, domains from 0 to 1.5 times the largest value; each column's share of the budget is proportional
+# to the width of its domain. As in the paper, released values are clipped to their domain before errors are measured.
+# Solid curves are means of 30 releases; bars span two standard errors on each side.
 
 # %%
 census = reference("census").select("FICA", "FEDTAX", "INTVAL", "POTHVAL")
@@ -32,19 +32,19 @@ sizes = (2, 5, 10, 20, 40, 70, 100, 140, 200, 300)
 
 
 def squared_error(released):
-    """Squared error of a release, record by record."""
+    """Return the squared error of a release, record by record."""
     return sum(((census[name] - released[name]) ** 2).sum() for name in census.columns)
 
 
 def noisy(method, k=None, releases=30):
-    """Mean squared error of releases with noise, and its standard error. Seeds are for figures only."""
+    """Return the mean squared error of noisy releases and its standard error. Seeds are for figures only."""
     options = {"bounds": bounds, "method": method, "k": k, "budget": "sensitivity"}
     errors = [squared_error(shoal.publish(census, 1.0, seed=seed, **options).data) for seed in range(releases)]
     return np.mean(errors), np.std(errors, ddof=1) / np.sqrt(releases)
 
 
 def bare(columns, k):
-    """Squared error of MDAV alone, for each set of columns on its own: no noise, no differential privacy."""
+    """Return the squared error of MDAV on separate sets of columns, without noise or differential privacy."""
     exact = {"method": "mdav", "integers": "float", "decimals": "all"}
     masked = [shoal.mask(census.select(names), k, columns=names, **exact).data for names in columns]
     return squared_error({name: table[name] for table in masked for name in table.columns})
@@ -78,8 +78,8 @@ for name, curve in without.items():
     print(f"{name} without noise loses more than OPT_DP for k = {', '.join(map(str, above)) or 'none of these'}")
 
 # %% [markdown]
-# With k the error of averaging grows and that of noise falls. `optimal` (OPT_DP) counts both while it cuts the sorted
-# column: on census it loses less than the other two noisy methods at every k drawn here. Masking without noise loses
-# less than `optimal` while groups are small, and does not promise differential privacy. What the noisy methods promise
-# is the weaker of two promises: [differential privacy](../docs/differential-privacy.md) says what the groups tell, and
-# what to use instead.
+# As k grows, the error of averaging rises and that of noise falls. `optimal` (OPT_DP) considers both when it cuts the
+# sorted column: on Census it loses less than the other two noisy methods at every k shown. Masking without noise loses
+# less than `optimal` for small groups, but does not promise differential privacy. The noisy methods keep the weaker of
+# two promises: [differential privacy](../docs/differential-privacy.md) explains what the groups disclose, and which
+# methods to use instead.

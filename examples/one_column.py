@@ -1,9 +1,9 @@
 # %% [markdown]
 # # One column, optimally
 #
-# S. L. Hansen and S. Mukherjee, *A polynomial algorithm for optimal univariate microaggregation* (2003). Before it,
-# offices sorted a column and took k neighbours at a time. The paper finds the optimum as a shortest path over the
-# sorted values, and its Table 2 says how many times as much the old way loses. Here it is again, with fewer runs.
+# S. L. Hansen and S. Mukherjee, *A polynomial algorithm for optimal univariate microaggregation* (2003). Statistical
+# offices used to sort a column and group k neighbours at a time. The paper finds the optimum as a shortest path over
+# the sorted values, and its Table 2 compares the losses. This example repeats it with fewer runs.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import shoal
 
 
 def sse(x, labels):
-    """Squared error when every value is replaced by the mean of its group."""
+    """Return the squared error of replacing every value by the mean of its group."""
     means = np.bincount(labels, x) / np.bincount(labels)
     return ((x - means[labels]) ** 2).sum()
 
@@ -21,8 +21,8 @@ def sse(x, labels):
 # %% [markdown]
 # ## Table 2: the loss of fixed groups, divided by that of the optimum
 #
-# n = 500 values of a normal (500, 150) and a uniform (0, 1000) distribution; 40 runs where the paper has 500. The paper
-# says n = 1,000, but its figures fit n = 500.
+# n = 500 values of a normal (500, 150) and a uniform (0, 1000) distribution; 40 runs instead of the paper's 500. The
+# paper states n = 1,000, but its figures fit n = 500.
 
 # %%
 PAPER = {"normal": [1.3177, 1.1537, 1.0850, 1.0542, 1.0441, 1.0338, 1.0254],
@@ -50,5 +50,5 @@ axes.set(xlabel="group size k", ylabel="SSE of fixed / SSE of optimum")
 _ = axes.legend()
 
 # %% [markdown]
-# The smaller k, the more the optimum gains: fixed groups cut through gaps that a shortest path goes around. For one
-# column `shoal.mask` takes the optimum by itself, and a million values cost about as much as sorting them.
+# The smaller k, the larger the gain of the optimum: the shortest path avoids groups with large gaps, fixed groups do
+# not. For one column `shoal.mask` finds the optimum by default; a million values cost about as much as sorting them.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # From a table to a release
 #
-# The steward of a register of 3,000 firms (that do not exist) is asked for a file for research. This is the whole
-# way: look, choose, try, mask, check, and what to put on the table of the board.
+# A researcher requests a file from the steward of a register of 3,000 (fictitious) firms. This example shows all steps:
+# inspect the table, choose k, mask, check, and document the release for the board.
 
 # %%
 from pathlib import Path
@@ -17,19 +17,19 @@ table = firms()
 table.write_csv("firms.csv")
 
 # %% [markdown]
-# ## Look
+# ## Inspect
 #
-# `inspect` proposes what each column is for. No value of an identifier is printed.
+# `inspect` proposes a role for each column. It prints no values of identifiers.
 
 # %%
 found = shoal.inspect("firms.csv", k=5)
 print(found)
 
 # %% [markdown]
-# It takes every number for a key, and region and sector for strata. We judge: outsiders can know how many a firm
-# employs, what it sells, pays and owns, and its sector; its profit is what researchers want as it is. So four keys are
-# masked within the region, profit is released and watched as confidential, and sector, weight and research are left
-# out: together, a sector and a weight single out almost every firm.
+# It proposes every number as a key, and region and sector as strata. We decide: outsiders may know a firm's employees,
+# sales, wages, assets and sector; researchers need the exact profit. So four keys are masked within the region, profit
+# is released as a sensitive column, and sector, weight and research are left out: together, sector and weight single
+# out almost every firm.
 
 # %%
 keys = ["employees", "sales", "wages", "assets"]
@@ -40,7 +40,7 @@ print(f"{alone:,} of {table.height:,} firms are unique by these")
 # %% [markdown]
 # ## Choose k
 #
-# Loss against risk for four k; the board will ask why this one.
+# Compare loss and risk for four values of k; the board will ask for the reason.
 
 # %%
 compared = shoal.compare(table, [3, 5, 10, 20], columns=keys, by="region", methods=["mdav", "auto"])
@@ -54,11 +54,11 @@ axes.set(xlabel="information loss, %", ylabel="records at risk, %", ylim=(0, Non
 _ = axes.legend()
 
 # %% [markdown]
-# The step from 3 to 5 takes most of the risk for the least loss; from 10 to 20 it is the other way round. We take 5.
+# The step from 3 to 5 removes most risk for the least loss; the step from 10 to 20 does the opposite. We choose 5.
 #
 # ## Mask
 #
-# The release is counted again before anybody gets it; `verified` says what was counted, and of which columns.
+# The release is recounted before it is handed out; `verified` shows the counts and their columns.
 
 # %%
 release = shoal.mask(
@@ -76,12 +76,12 @@ alone = masked.select(pl.struct("region", *keys).is_unique().sum()).item()
 print(f"{alone:,} of {masked.height:,} firms are unique by region and keys")
 
 # %% [markdown]
-# By region and keys no firm is unique, so an outsider can single out none, and the summary says so. Profit is sensitive
-# and exact: the file is safe only if nobody outside knows a firm's profit. If somebody does, profit must be masked too.
+# By region and keys no firm is unique, so an outsider can single out none, as the summary shows. Profit is sensitive
+# and exact: the file is safe only if no outsider knows a firm's profit. If someone does, profit must be masked too.
 #
 # ## Check
 #
-# What changed for those who use the file, and what an intruder who holds the originals would find.
+# `assess` measures the changes for users of the file, and the success of an intruder who has the original table.
 
 # %%
 measured = shoal.assess(table.drop(dropped), masked, k=5, columns=keys, by="region", model="profit ~ sales + employees")
@@ -91,12 +91,11 @@ for frame, name in ((table, "before"), (masked, "after")):
     print(f"sales by region in thousands, {name}:", [round(total, 1) for total in totals["sales"]])
 
 # %% [markdown]
-# The total sales of every region are what they were: means keep them.
+# The total sales of every region are unchanged: means preserve totals.
 #
 # ## For the record
 #
-# The report may be published with the table; the manifest repeats the run to the byte and stays in the house, like
-# the labels.
+# The report may be published with the table. The manifest reproduces the run exactly; it stays inside, like the labels.
 
 # %%
 release.report("report.html", original="firms.csv", output="masked.csv")

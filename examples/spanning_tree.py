@@ -2,9 +2,9 @@
 # # Clusters of any size: cutting a spanning tree
 #
 # M. Laszlo and S. Mukherjee, *Minimum spanning tree partitioning algorithm for microaggregation* (2005). Methods with
-# groups of k must join records of different clusters where a cluster's size is no multiple of k. The paper cuts the
-# longest edges of a minimum spanning tree instead (M), and divides what stays large (M-d, M-c). Its Table 7 and
-# Figure 3 show when that pays.
+# groups of k must join records of different clusters if the size of a cluster is not a multiple of k. The paper cuts
+# the longest edges of a minimum spanning tree instead (M), and divides large components (M-d, M-c). Its Table 7 and
+# Figure 3 show when that pays off.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,10 +13,10 @@ import numpy as np
 import shoal
 
 # %% [markdown]
-# ## Table 7: clusters that blur
+# ## Table 7: overlapping clusters
 #
 # Records around random centres in [−1, 1]^10, with a growing standard deviation σ; k = 4. The paper has 200 clusters
-# of 10 to 100 points; 60 are enough to see it.
+# of 10 to 100 points; 60 are enough to show the effect.
 
 # %%
 SIGMA = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3)
@@ -34,9 +34,9 @@ for sigma, row in losses.items():
     print(f"{sigma:<6}" + "".join(f"{loss:9.3f}" for loss in row))
 
 # %% [markdown]
-# ## Figure 3: the ratio of both ways
+# ## Figure 3: the ratio of losses
 #
-# The best of D and C, divided by the best of the tree's methods: above 1 the tree loses less.
+# The lower loss of D and C, divided by the lowest loss of the tree's methods: above 1 the tree loses less.
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
@@ -47,5 +47,5 @@ axes.set(xlabel="σ: clusters blur", ylabel="fixed size / spanning tree", yscale
 _ = axes.legend()
 
 # %% [markdown]
-# Well separated clusters are kept whole by the tree; once they overlap, methods of fixed size lose a little less. On
-# real tables, which seldom have such clusters, look with `shoal.compare`.
+# The tree keeps well-separated clusters whole; once they overlap, methods with fixed group sizes lose slightly less.
+# Real tables seldom have such clusters: use `shoal.compare` to see which method loses less.

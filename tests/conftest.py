@@ -1,4 +1,4 @@
-"""What all tests share: the reference data, where they are at hand."""
+"""Shared fixtures: reference data (if available), worker processes, the command line."""
 
 import io
 import os
@@ -19,12 +19,12 @@ from shoal.core.measures import standardise
 from shoal.core.progress import SIGNALS
 
 ROOT = Path(__file__).resolve().parent.parent
-collect_ignore = ["mutate.py"]  # it is run by `make mutants`, with libraries of its own
+collect_ignore = ["mutate.py"]  # run by `make mutants`, which needs other libraries
 # Tests that share a server and a browser, a cluster, or a comparison of all methods run in one process.
 TOGETHER = ("test_app.py", "test_comparison.py", "test_dask.py", "test_spark.py")
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
 
-# What a release says of its table, the same whatever the engine.
+# Facts about the table of a release, equal on every engine.
 FIGURES = (
     "notes", "verified", "left", "status", "reached", "outsider", "singled_out", "unique_units", "unique_weights",
     "identifying", "left_out", "homogeneous", "concentrated", "dominated",
@@ -33,7 +33,7 @@ FIGURES = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Deal tests out one by one, but files of `TOGETHER` as a whole; those first, because they take long."""
+    """Distribute tests one by one, but files of `TOGETHER` as a whole and first, as they take long."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
@@ -66,25 +66,25 @@ def reference():
 
 @pytest.fixture(scope="session")
 def template():
-    """Return a process that workers of the local engine are forks of, None where there are no forks."""
+    """Return the process from which workers of the local engine are forked; None without forks."""
     with open_template() as process:
         yield process
 
 
 @pytest.fixture
 def one_template(template):
-    """Let all runs fork their workers of one process."""
+    """Make all runs fork their workers from one process."""
     with sharing(template):
         yield
 
 
 def _bytes_stream():
-    """Return a stream of text whose bytes can be written too, as those of a terminal."""
+    """Return a text stream that also accepts bytes, like that of a terminal."""
     return io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
 
 
 def command(*arguments, cwd="."):
-    """Run a command of shoal as ``python -m shoal`` does, but in this process, which has imported everything already.
+    """Run a shoal command like ``python -m shoal``, but in this process, which has imported everything already.
 
     For what a command does and says; a signal, an import or the end of a process needs a process.
     """
@@ -99,7 +99,7 @@ def command(*arguments, cwd="."):
         warnings.catch_warnings(),
     ):  # fmt: skip
         warnings.simplefilter("default")
-        warnings.simplefilter("ignore", DeprecationWarning)  # as Python does, but for what a script itself calls
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in Python, except for code that a script itself calls
         try:
             main()
         except SystemExit as end:

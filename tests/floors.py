@@ -9,14 +9,14 @@ TOOLS = {"bench", "docs", "mutants"}  # extras that no test needs
 
 
 def floors(text: str) -> list[str]:
-    """Return ``name==version`` for what an installation needs and its tests use, extras included."""
+    """Return ``name==version`` for the requirements of the package, its extras and its tests."""
     project = tomllib.loads(text)["project"]
     extras = [listed for name, listed in project["optional-dependencies"].items() if name not in TOOLS]
     bounds = (
         re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement)
         for requirement in sum(extras, project["dependencies"])
     )
-    return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]  # the extras of shoal itself have none
+    return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]  # extras of shoal have no version
 
 
 if __name__ == "__main__":

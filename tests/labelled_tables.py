@@ -1,4 +1,4 @@
-"""The tables of labelled_roles.txt, made of synthetic cells of the described character, and the roles that are right.
+"""Tables of labelled_roles.txt, generated from their descriptions, with the correct roles.
 
 Run: python tests/labelled_tables.py [TABLE]     prints the wrong roles of the tables tuned on
 """
@@ -25,7 +25,7 @@ SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 
 @dataclass
 class Labelled:
-    """A table by its description: for each column the character of its cells and the right role."""
+    """Description of a table: the type of cells and the correct role of each column."""
 
     name: str
     part: str
@@ -53,7 +53,7 @@ class Labelled:
 
 @dataclass
 class Judgement:
-    """A column, its right role and the proposed one."""
+    """A column with its correct and its proposed role."""
 
     table: str
     part: str
@@ -87,7 +87,7 @@ def judge(table: Labelled, proposal: Proposal) -> Iterator[Judgement]:
         for column in proposal.columns
     }
     labels = {name: label.partition(",")[0] for name, label in table.labels.items()}
-    for name, label in table.labels.items():  # of twins either may be left out
+    for name, label in table.labels.items():  # either of two equivalent columns may be left out
         twin = label.removeprefix("derived or ")
         if twin != label and roles[twin] == "derived":
             roles[name], roles[twin] = roles[twin], roles[name]
@@ -135,7 +135,7 @@ def skewed(low: float, middle: float, high: float, size: int, rng: np.random.Gen
 
 
 def numbers(n: int, low: float, high: float, distinct: int, middle: float, zeros: float, digits: int, rng: Any) -> Any:
-    """Draw numbers around a middle with a long tail, as many different ones as described."""
+    """Draw skewed numbers, with as many distinct values as described."""
     values = np.unique(np.round(np.r_[low, high, skewed(low, middle, high, 20 * max(distinct, 50), rng)], digits))
     if not digits and distinct >= 0.9 * (high - low + 1):
         values = np.arange(low, high + 1)
@@ -167,7 +167,7 @@ def word(length: int, rng: np.random.Generator) -> str:
 
 
 def different(n: int, distinct: int, make: Any, rng: np.random.Generator) -> list[Any]:
-    """Draw from so many different texts, each at least once if there are enough records."""
+    """Draw from a number of distinct texts, each at least once if there are enough records."""
     texts = dict.fromkeys(make() for _ in range(3 * distinct + 20))
     chosen = list(texts)[:distinct]
     return rng.permutation([*chosen[:n], *falling(max(0, n - len(chosen)), chosen, rng)]).tolist()
@@ -203,7 +203,7 @@ def moments(n: int, text: str, rng: np.random.Generator) -> list[Any]:
 
 
 def classified(parts: str) -> Any:
-    """Make codes in a tree: L is a letter, other signs are digits or themselves; some end early."""
+    """Generate hierarchical codes: L is a letter, other characters are digits or themselves; some end early."""
 
     def make(n: int, text: str, rng: np.random.Generator) -> list[Any]:
         def code() -> str:
@@ -299,7 +299,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Print what is wrong, and the shares of what is right."""
+    """Print the wrong roles and the shares of correct ones."""
     judgements = judge_all()
     for j in judgements:
         if not j.right and j.part in ("tuned on", "set A") and (len(sys.argv) < 2 or sys.argv[1] in j.table):

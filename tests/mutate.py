@@ -1,4 +1,4 @@
-"""Run mutmut on what decides that a release is safe: ``make mutants``, and ``python tests/mutate.py show NAME``.
+"""Run mutmut on the code that decides if a release is safe: ``make mutants``, and ``python tests/mutate.py show NAME``.
 
 mutmut passes over functions with a decorator. Kernels and properties are most of what is to be mutated here, and can
 be: kernels run as they are written (NUMBA_DISABLE_JIT), and a property needs its decorator once, on the function that

@@ -1,4 +1,4 @@
-"""MDAV as a plain compiled loop over all records left: a reference of the kd-tree where Python is too slow."""
+"""MDAV as a plain compiled loop over the remaining records: the reference for the kd-tree where Python is too slow."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ BLOCK = 512
 
 @njit(cache=True, nogil=True)
 def mdav(X, k):
-    """Three passes over the records left for every two groups; records packed in contiguous columns."""
+    """Return MDAV's labels, with three passes over the remaining records per two groups, in contiguous columns."""
     n, d = X.shape
     columns = X.T.copy()
     ids, place = np.arange(n), np.arange(n)
@@ -37,7 +37,7 @@ def mdav(X, k):
 
 @njit(cache=True, nogil=True)
 def scan(columns, ids, left, point, near, near_ids):
-    """Find the records nearest to a point, ascending, and return the farthest; ties to the lowest number."""
+    """Find the nearest records of a point, ascending, and return the farthest; the lowest number wins ties."""
     wanted = len(near)
     near[:] = np.inf
     near_ids[:] = len(ids)
@@ -68,7 +68,7 @@ def scan(columns, ids, left, point, near, near_ids):
 
 @njit(cache=True, nogil=True)
 def take(X, columns, ids, place, left, total, records, group, labels):
-    """Give records their group; the last ones left take their places."""
+    """Assign records to a group; the last remaining records fill their places."""
     for record in records:
         labels[record] = group
         left -= 1

@@ -1,4 +1,4 @@
-"""Slow, obvious references for the fast kernels: the papers' steps, written down as they are."""
+"""Slow, obvious references for the fast kernels: the steps of the papers, literally."""
 
 from fractions import Fraction
 from functools import cache
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def distance(a, b):
-    """Squared distance, added up column by column as the kernels do, so that ties are the same ties."""
+    """Return the squared distance, summed column by column as in the kernels, so that ties are the same."""
     total = 0.0
     for x, y in zip(a, b, strict=True):
         total += (x - y) * (x - y)
@@ -78,7 +78,7 @@ def _gather(X, left, seed, k):
 
 
 def _with_leftovers(X, groups, left):
-    """The pseudocode's last loop: the group grows with each record, so its centroid moves."""
+    """Run the last loop of the pseudocode: the group grows with each record, so its centroid moves."""
     groups = [list(group) for group in groups]
     for record in sorted(left):
         nearest_group = min(range(len(groups)), key=lambda g: (distance(X[record], mean(X, groups[g])), g))
@@ -149,13 +149,13 @@ def k_ward(X, k):
 
 
 def exact_sse(values):
-    """SSE in rational arithmetic: no rounding at all."""
+    """Return the SSE in rational arithmetic, without rounding."""
     numbers = [Fraction(value) for value in values]
     return sum(x * x for x in numbers) - sum(numbers) ** 2 / len(numbers)
 
 
 def exact_optimum(values, k):
-    """The least SSE over every partition of sorted values into runs of at least k, all of them tried."""
+    """Return the least SSE over all partitions of sorted values into runs of at least k."""
     ordered = sorted(values)
 
     @cache
@@ -169,7 +169,7 @@ def exact_optimum(values, k):
 
 
 def shortest_path(values, k):
-    """The plain O(kn) recurrence with arc lengths from scratch; returns the optimal SSE."""
+    """Return the optimal SSE by the plain O(kn) recurrence with arc lengths from scratch."""
     x = np.sort(values)
     length = [0.0] + [inf] * len(x)
     for j in range(k, len(x) + 1):
@@ -181,7 +181,7 @@ def shortest_path(values, k):
 
 
 def released_cost(places, codes, labels, how, ancestors=None):
-    """Sum the squared distances to what stands for each group, of one column: places of values and nodes by code."""
+    """Sum the squared distances to the value of each group in one column; codes index points of values and nodes."""
     total = 0.0
     for group in set(labels):
         own = sorted(code for code, label in zip(codes, labels, strict=True) if label == group)
@@ -199,7 +199,7 @@ def released_cost(places, codes, labels, how, ancestors=None):
 
 
 def model(histogram, table, model, ordered):
-    """What a group reaches, from the counts of each value in it and in the table, and whether a model allows it."""
+    """Return a group's measure and whether a model allows it, from value counts in the group and in the table."""
     p, q = histogram / histogram.sum(), table / table.sum()
     if hasattr(model, "t"):
         if ordered:
@@ -218,7 +218,7 @@ def model(histogram, table, model, ordered):
 
 
 def least_sse(Z, columns, models, k):
-    """The least SSE of all partitions into groups of at least k that models allow, over all subsets; or infinity."""
+    """Return the least SSE of all partitions into groups of at least k that models allow; infinity without any."""
     n = len(Z)
     cost = [0.0] * (1 << n)
     for subset in range(1, 1 << n):
@@ -230,7 +230,7 @@ def least_sse(Z, columns, models, k):
         cost[subset] = float(np.square(Z[group] - Z[group].mean(axis=0)).sum()) if allowed else inf
     best = [0.0] + [inf] * ((1 << n) - 1)
     for records in range(1, 1 << n):
-        # The group of the lowest record, and the best of what is left.
+        # The group of the lowest record, and the best partition of the rest.
         group = records
         while group:
             if group & records & -records:

@@ -1,4 +1,4 @@
-"""One process that the workers of many runs are forks of: to start one takes longer than most tables of the tests."""
+"""One process from which many runs fork their workers: starting it takes longer than masking most test tables."""
 
 import os
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ __all__ = ["open_template", "sharing"]
 
 @contextmanager
 def open_template():
-    """Give a process that workers of the local engine are forks of, None where there are no forks."""
+    """Yield the process from which workers of the local engine are forked; None without forks."""
     template = Template() if process_pool.FORKS else None
     yield template
     if template is not None:
@@ -23,7 +23,7 @@ def open_template():
 
 @contextmanager
 def sharing(template):
-    """Let all runs in this block fork their workers of one process."""
+    """Make all runs in this block fork their workers from one process."""
 
     @contextmanager
     def start(*_):
@@ -34,6 +34,6 @@ def sharing(template):
         with patch.object(template, "close"), patch.object(template, "kill"):
             yield template
 
-    # One worker a run, unless a test asks for more: other tests have the other cores.
+    # One worker per run unless a test requests more: other tests use the other cores.
     with patch.object(mask, "start_template", start), patch.object(local.os, "cpu_count", return_value=1):
         yield

@@ -1,4 +1,4 @@
-"""The page in a real browser: the whole way with clicks and keys, Stop, reload, tabs, refusals, accessibility."""
+"""The page in a real browser: all steps with clicks and keys, Stop, reload, tabs, refusals, accessibility."""
 
 import http.client
 import json
@@ -81,7 +81,7 @@ def server(home):
 
 @pytest.fixture(scope="module")
 def context(server):
-    """A browser that has used the token; one page stays open, for the server ends with its last page."""
+    """A browser that has used the token; one page stays open, as the server ends with its last page."""
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         context = browser.new_context(viewport={"width": 1280, "height": 720})
@@ -93,7 +93,7 @@ def context(server):
 
 @pytest.fixture
 def page(context, server):
-    """A new tab; it must not complain, nor ask anybody else for anything."""
+    """A new tab that must show no errors and contact no other server."""
     page, told, asked = context.new_page(), [], set()
     page.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: told.append(str(error)))
@@ -107,7 +107,7 @@ def page(context, server):
 
 
 def eventually(condition):
-    """Wait for a condition that no element of the page shows, such as one of the disk."""
+    """Wait for a condition that the page does not show, such as a file on the disk."""
     deadline = time.monotonic() + LONG / 1000
     while not condition():
         assert time.monotonic() < deadline
@@ -139,19 +139,19 @@ def start(page, **choices):
     try:
         begun.wait_for(timeout=10_000)
     except playwright.TimeoutError:
-        # A click in the moment in which the page is built anew is lost: who sees that nothing runs clicks again.
+        # A click while the page is rebuilt is lost: a user who sees nothing running clicks again.
         page.get_by_role("button", name="Mask", exact=True).click()
 
 
 def drag(page, level, target):
-    """Drag a level of an ordered category to the place of another further down, with the mouse."""
+    """Drag a level of an ordered category down to the position of another with the mouse."""
     rows = page.get_by_role("dialog").locator(".s-list > *")
     ready = "[...document.querySelectorAll('.s-list')].some(e => Object.keys(e).some(k => k.startsWith('Sortable')))"
-    page.wait_for_function(ready)  # what makes the list one to be dragged is loaded when it is first needed
-    rows.filter(has_text=level).locator("span").hover()  # once the dialog stands still
+    page.wait_for_function(ready)  # the code that makes the list draggable is loaded on first use
+    rows.filter(has_text=level).locator("span").hover()  # once the dialog has stopped moving
     page.mouse.down()
     end = rows.filter(has_text=target).bounding_box()
-    for turn in range(50):  # others make room one after the other, as the mouse moves
+    for turn in range(50):  # other levels make room one by one as the mouse moves
         page.mouse.move(end["x"] + 30, end["y"] + (0.7 + turn % 2 / 5) * end["height"], steps=4)
         if level in rows.filter(has_text=re.compile(f"{target}|{level}")).last.inner_text():
             break
@@ -171,7 +171,7 @@ def move_by_arrows(page, level):
 
 
 def cancel(page):
-    """Close the dialog, and wait until it is gone: the next one must be alone."""
+    """Close the dialog, and wait until it has disappeared before the next one opens."""
     page.get_by_role("button", name="Cancel").click()
     playwright.expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -192,7 +192,7 @@ def repeat(page):
     return told
 
 
-def test_the_whole_way_on_the_demo_table(page, home):
+def test_all_steps_on_the_demo_table(page, home):
     go(page, "Roles")
     counts = page.locator("[data-test=counts]")
     before = counts.inner_text()
@@ -233,7 +233,7 @@ def test_the_whole_way_on_the_demo_table(page, home):
         playwright.expect(page.frame_locator("iframe").locator("body")).to_contain_text(words)
 
 
-def test_what_a_release_does_not_protect_stands_first(page, home):
+def test_unprotected_columns_come_first(page, home):
     """On the card of a version before any figure, and at the head of the checklist."""
     same = ["flu", "none", "none", "none"] * 25
     pl.DataFrame({"sales": [*range(1, 100), 10**6], "illness": sorted(same)}).write_csv(home / "patients.csv")
@@ -258,7 +258,7 @@ def test_what_a_release_does_not_protect_stands_first(page, home):
     playwright.expect(labels.filter(has_text="(p %-rule): sales in 1 of 20 groups.")).to_have_count(1)
 
 
-def test_the_whole_way_on_adult_from_its_path(page, home):
+def test_all_steps_on_adult_from_its_path(page, home):
     source = next((p for p in (ROOT.parent / "shared" / "data", *_named_data()) if (p / "adult.csv").exists()), None)
     if source is None:
         pytest.skip("adult.csv is not here")
@@ -298,7 +298,7 @@ def set_k(page, k):
     page.locator(f"[data-test=preview][data-k='{k}']").wait_for()
 
 
-def test_only_what_the_form_shows_is_released(page, home):
+def test_only_columns_shown_in_the_form_are_released(page, home):
     people = firms(200).with_columns(name=pl.format("Person {}", pl.int_range(200)))
     people.write_csv(home / "people.csv")
     open_table(page, home / "people.csv", 200)
@@ -318,7 +318,7 @@ def test_only_what_the_form_shows_is_released(page, home):
     playwright.expect(outdated).to_contain_text("Group size k: 10 (was 2)")
     playwright.expect(write).to_have_count(0)
     page.get_by_role("button", name="Return to the settings of version 1").click()
-    playwright.expect(write).to_be_disabled()  # what was ticked before the change does not count
+    playwright.expect(write).to_be_disabled()  # boxes ticked before the change do not count
     go(page, "Protect")
     playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
     go(page, "Roles")
@@ -351,12 +351,12 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     write = page.get_by_role("button", name="Write the files")
     playwright.expect(write).to_be_enabled()
     firms(210).write_csv(home / "moving.csv")
-    write.click()  # of a page that was built before
+    write.click()  # of an older page
     playwright.expect(page.locator("[data-test=outdated]")).to_contain_text("The file moving.csv on disk")
     assert not (home / "moving-masked.csv").exists()
     go(page, "Protect")
     page.get_by_role("button", name="Mask", exact=True).click()
-    playwright.expect(page.get_by_role("alert")).to_have_count(2)  # the refusal, and the way on
+    playwright.expect(page.get_by_role("alert")).to_have_count(2)  # the refusal, and the remedy
     playwright.expect(page.get_by_role("alert").first).to_contain_text("changed on disk since it was opened")
     page.get_by_role("button", name="Read it again").click()
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("moving.csv: 210 records")
@@ -367,7 +367,7 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     playwright.expect(page.get_by_text("There is no version yet.")).to_be_visible()
 
 
-def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(page, home):
+def test_replace_overwrites_the_named_files_and_the_form_keeps_its_values(page, home):
     folder = home / "releases"
     folder.mkdir()
     firms(200).write_csv(folder / "small.csv")
@@ -420,7 +420,7 @@ def _named_data():
     return [Path(os.environ["SHOAL_DATA"])] if "SHOAL_DATA" in os.environ else []
 
 
-def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(page, context, server):
+def test_stop_keeps_the_best_groups_and_a_reload_keeps_the_work(page, context, server):
     go(page, "Protect")
     page.get_by_label("Method", exact=True).select_option("search")
     page.get_by_label("Time limit", exact=True).fill("600")  # Stop ends the search, however slow the machine is
@@ -429,7 +429,7 @@ def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(pa
     page.locator("[data-test=job]", has_text="left").wait_for()
     page.reload()
     page.locator("[data-test=job]", has_text="left").wait_for()
-    other = context.new_page()  # which knows nothing of this
+    other = context.new_page()  # which is unaware of this
     other.goto(root(server))
     other.get_by_text("First records").wait_for()
     playwright.expect(other.locator("[data-test=job]")).to_have_count(0)
@@ -441,7 +441,7 @@ def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(pa
     playwright.expect(page.get_by_text("A second run may give other values")).to_be_visible()
 
 
-def test_keys_alone_reach_and_do_everything(page):
+def test_all_steps_work_by_keyboard(page):
     def tab_to(name):
         for _ in range(60):
             page.keyboard.press("Tab")
@@ -466,7 +466,7 @@ def test_keys_alone_reach_and_do_everything(page):
     page.locator("[data-test=version-1]").wait_for()
 
 
-def test_a_broken_file_is_refused_in_the_words_of_the_command_line(page, home):
+def test_a_damaged_file_is_refused_with_the_message_of_the_command_line(page, home):
     with pytest.raises(shoal.ShoalError) as refusal:
         shoal.inspect(home / "broken.csv")
     page.get_by_label("Path of the file").fill(f' "{home / "broken.csv"}" ')  # as some file managers copy it
@@ -577,7 +577,7 @@ def test_roles_are_saved_to_a_file_and_read_from_one(page, home):
     assert (home / "few-by-page.csv").read_bytes() == Path(repeated[-1]).read_bytes()
 
 
-def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
+def test_a_dropped_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
     (home / "kept").mkdir()
     firms(200).write_csv(home / "kept" / "dragged.csv")
     page.locator("input[type=file]").set_input_files(home / "kept" / "dragged.csv")
@@ -602,7 +602,7 @@ def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home
     page.get_by_role("navigation").get_by_role("button", name="Table").click()
     page.get_by_role("button", name="Open firms.csv").click()
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("3,000 records")
-    open_work(page, "dragged.shoal")  # its table is not the one that is open
+    open_work(page, "dragged.shoal")  # its table differs from the open one
     playwright.expect(page.get_by_role("alert")).to_contain_text("drag in dragged.csv")
     page.get_by_role("button", name="Back to dragged.csv and its versions").click()  # nothing is lost by a wrong click
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("Version 1: mdav, k = 5")
@@ -617,7 +617,7 @@ def open_work(page, name):
     page.get_by_role("button", name=f"Open {name}").click()
 
 
-def test_files_of_other_programs_go_all_the_way(page, home):
+def test_files_of_other_programs_are_masked(page, home):
     table = firms(200).drop("research")
     table.write_excel(home / "excel.xlsx")
     table.write_parquet(home / "arrow.parquet")
@@ -668,7 +668,7 @@ def test_a_preview_follows_the_slider_while_it_moves(page):
     page.mouse.down()
     for share in (0.3, 0.6):
         page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
-        k = slider.input_value()  # a preview of the k before may still be on its way
+        k = slider.input_value()  # a preview for the previous k may still arrive
         playwright.expect(preview).to_have_attribute("data-k", k)
         playwright.expect(preview).not_to_have_text(before)
         playwright.expect(number).to_have_value(k)
@@ -824,7 +824,7 @@ def test_markup_in_saved_work_stays_text(page, home):
         playwright.expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_only_the_browser_with_the_token_from_the_page_itself_is_answered(server, context):
+def test_only_requests_with_the_token_of_the_page_are_answered(server, context):
     where = urlsplit(server.address)
 
     def ask(path="/", method="GET", **headers):
@@ -869,7 +869,7 @@ def test_closing_the_page_ends_the_server_after_a_while(context, tmp_path):
     page.close()
 
 
-def test_work_outlives_its_page(context, tmp_path):
+def test_work_survives_its_page(context, tmp_path):
     firms(200).write_csv(tmp_path / "firms.csv")
     server = Server(tmp_path, tmp_path / "firms.csv")
     page = context.new_page()
@@ -882,7 +882,7 @@ def test_work_outlives_its_page(context, tmp_path):
     before = counts.inner_text()
     page.get_by_label("Role of sales").select_option("identifier")
     playwright.expect(counts).not_to_have_text(before, use_inner_text=True)
-    page.goto("about:blank")  # nothing would be lost, and nothing is asked
+    page.goto("about:blank")  # nothing would be lost, so no question appears
     page.go_back()
     go(page, "Roles")
     playwright.expect(page.get_by_label("Role of sales")).to_have_value("identifier")
@@ -893,16 +893,16 @@ def test_work_outlives_its_page(context, tmp_path):
     page.goto("about:blank")
     assert questions == ["beforeunload"]
     page.close()
-    eventually(lambda: not server.connections())  # until then a new page is another tab beside this one
+    eventually(lambda: not server.connections())  # until then a new page is another tab
     page = context.new_page()
-    page.goto(root(server))  # another tab: it goes on with the work, as no other page is open
+    page.goto(root(server))  # another tab continues the work, as no other page is open
     go(page, "Release")
     page.get_by_role("button", name="Write the files").wait_for()
     page.close()
     assert server.end(signal.SIGINT) == 0
 
 
-def test_settings_outlive_a_killed_server_and_originals_do_not(context, tmp_path):
+def test_settings_survive_a_killed_server_and_originals_do_not(context, tmp_path):
     firms(200).write_csv(tmp_path / "firms.csv")
     server = Server(tmp_path, tmp_path / "firms.csv")
     page = context.new_page()

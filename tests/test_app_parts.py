@@ -1,4 +1,4 @@
-"""What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
+"""Parts of the page without a browser: progress of long work, the view of a table, settings, the state folder."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ def work(tmp_path):
     return Work().with_table(*inspect_table(identified(source), tmp_path / "part.csv"))
 
 
-def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
+def test_a_watcher_can_stop_a_search_and_keep_the_best_groups():
     X = np.random.default_rng(0).normal(size=(300, 2))
     told = []
 
@@ -52,7 +52,7 @@ def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
 
 
 @pytest.mark.parametrize("done", [0, 1])
-def test_who_watches_can_stop_the_default_method_which_keeps_what_it_has(done, monkeypatch):
+def test_a_watcher_can_stop_the_default_method_and_keep_its_groups(done, monkeypatch):
     """At its beginning, while MDAV groups the records, or while its groups are improved."""
     monkeypatch.setattr(auto, "REGION", 100)
     X = np.random.default_rng(0).normal(size=(40_000, 6))
@@ -71,7 +71,7 @@ def test_who_watches_can_stop_the_default_method_which_keeps_what_it_has(done, m
     assert release.sizes.max() < 10
 
 
-def test_who_watches_can_interrupt_what_has_no_result_before_its_end():
+def test_a_watcher_can_interrupt_work_without_intermediate_results():
     def work(state):
         while not state[STOP]:
             time.sleep(0.01)
@@ -83,7 +83,7 @@ def test_who_watches_can_interrupt_what_has_no_result_before_its_end():
         assert watch(work, 10, keep=True) == "a part"
 
 
-def test_the_time_left_follows_from_what_is_done():
+def test_the_remaining_time_follows_from_the_completed_work():
     assert shoal.Progress("", 25, 100, 2.0).left == 6.0
     assert shoal.Progress("", 0, 100, 2.0).left is None
     assert shoal.Progress("", 3, None, 2.0).left is None
@@ -113,7 +113,7 @@ def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
         assert (one.release.records, one.release.parameters["engine"]) == (400, "local")  # from file to file
         assert "--engine local" in one.release.command("in", "out")
         point = risk_utility_map([one], 1, dark=False)["series"][0]["data"][0]
-        # What was not measured is not drawn as no risk at all.
+        # A risk that was not measured is not drawn as zero.
         assert (point["value"][1], point["symbol"]) == (round(100 * len(one.release.sizes) / 400, 4), "emptyCircle")
     assert not (tmp_path / "part.csv").exists()
 
@@ -125,7 +125,7 @@ def test_a_large_damaged_parquet_file_is_refused_by_name(tmp_path, monkeypatch):
         inspect_table(OpenedFile(tmp_path / "in.parquet", "in.parquet"), tmp_path / "scratch")
 
 
-def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(work, tmp_path):
+def test_proposed_roles_can_be_masked_and_the_command_gives_the_same_bytes(work, tmp_path):
     one = make_version(work, 1, work.settings, tmp_path)
     assert one.release.parameters["columns"] == work.settings.named("key")
     assert one.figures["linked"] > 0
@@ -138,7 +138,7 @@ def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(wor
     assert (found.records <= 400, found.method) == (True, "auto")
 
 
-def test_settings_tell_what_changes_a_masking(work):
+def test_settings_describe_changes_of_a_masking(work):
     before, now = work.settings, work.settings.copy()
     now.asked["options"] = {}
     now.importance["sales"] = 1.0
@@ -158,7 +158,7 @@ def test_settings_tell_what_changes_a_masking(work):
         assert other.changes_since(before)
 
 
-def test_a_chosen_try_brings_its_settings_unless_the_form_holds_new_ones(work):
+def test_a_chosen_version_restores_its_settings_unless_the_form_has_new_ones(work):
     old, new = work.settings.copy(), work.settings.copy()
     new.asked["k"] = 9
     work.versions = [Version(1, old), Version(2, new)]
@@ -180,7 +180,7 @@ def test_a_file_that_changed_since_it_was_opened_is_not_masked(work, tmp_path):
     assert work.table.changed
 
 
-def test_only_files_that_a_question_named_are_replaced(work, tmp_path):
+def test_only_confirmed_files_are_replaced(work, tmp_path):
     one = make_version(work, 1, work.settings, tmp_path)
     output = tmp_path / "out.csv"
     output.write_text("precious")
@@ -195,7 +195,7 @@ def test_only_files_that_a_question_named_are_replaced(work, tmp_path):
         write_files(one, work.table, {"masked": same}, replace=[same])
 
 
-def test_settings_that_do_not_go_together_are_refused_in_words(work):
+def test_incompatible_settings_are_refused_with_a_message(work):
     settings = work.settings.copy()
     for name in settings.roles:
         settings.roles[name] = "other"
@@ -207,7 +207,7 @@ def test_settings_that_do_not_go_together_are_refused_in_words(work):
         settings.request()
 
 
-def test_a_unit_that_names_somebody_is_left_out_but_counted():
+def test_an_identifying_unit_is_left_out_but_counted():
     table = pl.DataFrame({"person_id": np.repeat(np.arange(40), 2), "age": np.arange(80) % 30})
     settings = Settings.proposed(shoal.inspect(table))
     settings.roles["person_id"] = "unit left out"
@@ -216,7 +216,7 @@ def test_a_unit_that_names_somebody_is_left_out_but_counted():
     assert "person_id" not in shoal.mask(table, **asked).data.columns
 
 
-def test_what_cannot_be_masked_is_proposed_to_be_left_out():
+def test_columns_that_cannot_be_masked_are_proposed_to_be_left_out():
     n = 1200
     table = pl.DataFrame(
         {
@@ -305,7 +305,7 @@ def test_settings_are_kept_for_the_next_session_alone_without_values(work, tmp_p
     work.settings.kinds["region"] = work.values_of("region")[::-1]
     work.settings.codes["sales"] = [str(work.values_of("sales")[0])]
     folder.store("key", {"csv": {}, "settings": to_plain(work, work.settings)})
-    assert folder.stored("key") == {}  # tabs of a session have work of their own
+    assert folder.stored("key") == {}  # tabs of a session have separate work
     written = home / "settings-key.json"
     assert written.stat().st_mode & 0o777 == 0o600
     assert not any(
@@ -344,7 +344,7 @@ def test_settings_that_do_not_fit_the_table_are_refused(work, change):
         from_plain(work, plain)
 
 
-def test_a_command_and_a_call_tell_only_what_was_chosen(tmp_path):
+def test_a_command_and_a_call_have_only_chosen_settings(tmp_path):
     table = pl.DataFrame({"a": np.arange(12.0), "b": np.arange(12.0)[::-1]})
     plain = shoal.mask(table, 3)
     assert plain.command("in.csv", "out.csv") == "shoal mask in.csv -k 3 -c a -c b -o out.csv"
@@ -353,7 +353,7 @@ def test_a_command_and_a_call_tell_only_what_was_chosen(tmp_path):
     assert chosen.command("i", "o") == "shoal mask i -k 3 -c a -c b --effort fast --seed 4 -O bound=True -o o"
     given = shoal.mask(
         table, 3, method="search", steps=24, start=np.arange(12) // 3
-    )  # no command can hold these labels
+    )  # no command can contain these labels
     assert given.command("i", "o") == "shoal mask i -k 3 -c a -c b -m search -O steps=24 -o o"
     assert "start" not in given.call("i", "o")
     weighed = shoal.mask(table, 3, weights=np.arange(1.0, 13.0))
@@ -377,7 +377,7 @@ def test_a_command_names_the_file_of_a_hierarchy():
     assert release.repeatable
 
 
-def test_what_is_not_protected_stands_first(work, tmp_path):
+def test_warnings_of_unprotected_columns_come_first(work, tmp_path):
     """On the card of a version, and among the warnings that are ticked off."""
     work.settings.roles |= {"region": "confidential", "profit": "other"}
     work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop", "max_left_out": "10%"}
@@ -462,7 +462,7 @@ def test_roles_of_inspect_mask_on_the_page_as_on_the_command_line(work, tmp_path
     assert work.settings.codes == {"profit": [-9]}
 
 
-def test_roles_of_a_file_replace_what_was_proposed_for_others(work):
+def test_roles_of_a_file_replace_proposals_for_other_columns(work):
     roles, settings = work.inspection.column_roles, work.settings
     settings.asked = {"k": 3, "zeros": ["research"], "small": "suppress", "seed": 3}
     settings.importance["sales"] = 4.0

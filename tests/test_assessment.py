@@ -165,10 +165,10 @@ def test_hand_worked_linkage():
     assert found.share == 0.5
     assert found.chance == 0.5
     assert found.interval is None
-    # 6.4 is nearest to 5, which is not of its group: nobody of that group is found.
+    # 6.4 is nearest to 5, which is not in its group: no record of that group is linked.
     found = linkage.linkage(x, np.array([[0.4], [0.4], [2.6], [2.6]]), groups, linkage.cells_of(x, strata))
     assert found.share == pytest.approx(0.25)
-    # Released as it is, everybody is found.
+    # Released unchanged, every record is linked.
     assert linkage.linkage(x, x, np.arange(4), linkage.cells_of(x, strata)).share == 1.0
 
 
@@ -183,7 +183,7 @@ def test_linkage_stays_within_strata_and_patterns():
         ([3], [0]),
     ]
     assert linkage.linkage(x, x, np.arange(4), cells).share == 1.0
-    # Records that miss everything can only be guessed.
+    # Records without any value can only be guessed.
     nothing = np.full((4, 1), np.nan)
     one = np.zeros(4, dtype=np.int64)
     assert linkage.linkage(nothing, nothing, one, linkage.cells_of(nothing, one)).share == 0.25
@@ -204,7 +204,7 @@ def test_linkage_equals_all_distances(masked):
 
 
 def linked_one_by_one(x, y, strata, records):
-    """Link records to the originals of their stratum that miss the same columns, by all distances."""
+    """Link records to the originals of their stratum with the same missing columns, by all distances."""
     right = 0.0
     for i in records:
         alike = [j for j in range(len(x)) if strata[j] == strata[i] and (np.isnan(x[j]) == np.isnan(x[i])).all()]
@@ -216,7 +216,7 @@ def linked_one_by_one(x, y, strata, records):
 
 @pytest.mark.parametrize("sample", [None, 60])
 def test_linkage_within_cells_of_any_size(sample):
-    """Records that unchanged columns tell apart are linked within few others, or within none."""
+    """Records that unchanged columns distinguish are linked among few others, or among none."""
     rng = np.random.default_rng(3)
     sizes = [*[1] * 9, 2, 2, 3, 7, 15, 16, 17, 18, 60]
     strata = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -230,7 +230,7 @@ def test_linkage_within_cells_of_any_size(sample):
     assert 0.2 < found.share < 0.9
 
 
-def test_what_an_outsider_knows_is_linked_and_counted_and_nothing_else():
+def test_only_columns_known_to_outsiders_are_linked_and_counted():
     rng = np.random.default_rng(0)
     table = pl.DataFrame(
         {"x": rng.normal(size=90), "y": rng.normal(size=90), "town": rng.integers(0, 4, 90), "z": rng.permutation(90)}
@@ -250,7 +250,7 @@ def test_what_an_outsider_knows_is_linked_and_counted_and_nothing_else():
     everything = shoal.assess(table, release.data, columns=["x", "y"])
     assert everything.risk.linkage.share == everything.risk.linkage.chance == everything.risk.uniqueness.after == 1
     assert everything.singled_out == release.singled_out == 90
-    # What was renumbered is not known: nobody can look it up.
+    # Outsiders do not know the new numbers and cannot look them up.
     renumbered = release.data.with_columns(town=pl.col("town").replace_strict({0: 7, 1: 5, 2: 6, 3: 9})).drop("z")
     assert shoal.assess(table, renumbered, columns=["x", "y"]).risk.linkage == alone.linkage
 
@@ -409,7 +409,7 @@ def test_assess_agrees_with_the_release(masked, assessment):
     assert "<table>" in assessment._repr_html_()
 
 
-def test_every_measure_of_risk_says_what_it_means(assessment):
+def test_every_measure_of_risk_explains_itself(assessment):
     for finding in assessment.risk:
         assert finding.means.endswith(".")
         assert "not" in finding.limits
@@ -496,7 +496,7 @@ TOWNS = {"Bath": ["South", "all"], "Bristol": ["South", "all"], "York": ["North"
 
 
 def test_hand_worked_linkage_of_categories():
-    """Two unequal jobs lie at 2/Gini = 2/(1 − 3/9) = 3, a year of age at 1/(2/3) = 1.5, both squared."""
+    """Squared distances: 2/Gini = 2/(1 − 3/9) = 3 between unequal jobs, 1/(2/3) = 1.5 for a year of age."""
     table = pl.DataFrame({"job": ["a", "a", "b", "b", "c", "c"], "age": [0.0, 1, 0, 1, 2, 2]})
     masked = pl.DataFrame({"job": ["a", "a", "a", "a", "c", "c"], "age": [0.5, 0.5, 0.5, 0.5, 2.0, 2.0]})
     found = shoal.assess(table, masked, columns=["job", "age"], kinds={"job": shoal.Nominal()})
@@ -554,7 +554,7 @@ KINDS = {"o": shoal.Ordinal(["low", "mid", "high"]), "t": shoal.Hierarchy(TOWNS)
 @given(st.data())
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 def test_loss_and_recount_are_those_of_the_release_for_all_kinds(data):
-    n = data.draw(st.integers(8, 40))  # records that miss a value or those that do not are k at least
+    n = data.draw(st.integers(8, 40))  # at least k records have a missing value, and at least k have none
     values = {
         "x": st.floats(-1e6, 1e6),
         "n": st.sampled_from(["a", "b", "ccc", None]),

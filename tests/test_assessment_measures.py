@@ -1,4 +1,4 @@
-"""Measures that are taken when they are asked for: hand-worked cases, figures of sdcMicro, and what is refused."""
+"""Measures on request: hand-worked cases, figures of sdcMicro, refusals."""
 
 from importlib import import_module
 
@@ -89,7 +89,7 @@ def test_hand_worked_risk_by_robust_distance(monkeypatch):
     # The first two are as before; so is the third, but its interval is empty; the last two are swapped.
     assert found.share == found.alone == 2 / 5
     assert found.weighted == pytest.approx((0.63 + 0.32) / (0.63 + 0.32 + 0.32 + 0.63), abs=0.01)
-    # All that were as before now have a twin, so that none stands alone.
+    # All unchanged records now have an equal one, so none is unique.
     twice = np.vstack([x, x])
     assert robust.robust_intervals(twice, twice).alone == 0
     assert robust.robust_intervals(twice, twice).share == 8 / 10
@@ -151,12 +151,12 @@ def test_individual_risk_equals_sdcmicro():
     whole = population.population_risk(keys, np.zeros(8, dtype=np.int64), weights)
     assert whole.expected.before == pytest.approx(sum(expected))
     assert whole.share.before == pytest.approx(sum(expected) / 8)
-    # After, all eight are alike: p = 8/394, r = p/(7 + p).
+    # After masking, all eight are equal: p = 8/394, r = p/(7 + p).
     assert whole.highest.after == pytest.approx(8 / 394 / (7 + 8 / 394))
 
 
 def test_a_census_has_no_weights():
-    # Weights of 1 say the same as none: of f records alike, each is found once in f times.
+    # Weights of 1 equal no weights: each of f equal records is linked with probability 1/f.
     keys = np.array([0, 1, 1, 2, 2, 2])
     assert population.individual_risk(keys).tolist() == pytest.approx([1, 1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
     assert population.individual_risk(keys, np.ones(6)) == pytest.approx(population.individual_risk(keys))
@@ -171,7 +171,7 @@ def test_hand_worked_risk_of_households():
     found = population.population_risk(keys, np.zeros(6, dtype=np.int64), households=households)
     first, third = 1 - (1 / 2) * (3 / 4), 1 - (3 / 4) ** 3
     assert found.household.before == pytest.approx((2 * first + 1 / 2 + 3 * third) / 6)
-    # Somebody who is unique gives the household away.
+    # A unique person discloses the household.
     alone = population.population_risk(np.array([0, 1, 1]), np.array([0, 1, 1]), households=np.array([0, 0, 1]))
     assert alone.household.before == pytest.approx((1 + 1 + 1 / 2) / 3)
     assert "no weights" in alone.figure
@@ -269,7 +269,7 @@ def test_hand_worked_one_to_one_linkage():
     assert (found.share, found.chance, found.interval) == (0.5, 0.5, None)
 
 
-def test_neighbourhoods_tell_about_as_much_as_the_whole(monkeypatch):
+def test_neighbourhoods_estimate_the_whole_table(monkeypatch):
     x = np.random.default_rng(2).normal(size=(900, 3))
     release = shoal.mask(x, 3, method="mdav")
     whole = assign(x, release.data, release.labels)
@@ -334,7 +334,7 @@ def test_hand_worked_regression_on_categories():
     # 5 ± 2.77 and 4 ± 1.39 share 2.61 to 5.39: half of the first, all of the second.
     assert man.overlap == pytest.approx(0.75)
     assert man.inside
-    # A category that nobody has any more has no coefficient.
+    # A category without records has no coefficient.
     gone = after.with_columns(sex=pl.lit("f"))
     lost = shoal.assess(before, gone, columns=["y", "sex"], kinds={"sex": shoal.Nominal()}, model="y ~ sex").utility
     assert np.isnan(lost.model[1].value.after)
@@ -342,10 +342,10 @@ def test_hand_worked_regression_on_categories():
     assert not lost.model[1].inside
 
 
-# --- asking for them -----------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_more_is_measured_unless_asked(masked):
+def test_optional_measures_are_computed_only_on_request(masked):
     table, release = masked
     found = shoal.assess(table, release.data)
     fields = {name.replace("-", "_") for name in MEASURES}
@@ -353,7 +353,7 @@ def test_nothing_more_is_measured_unless_asked(masked):
     assert all(callable(import_module(measure.home).measure) for measure in MEASURES.values())
 
 
-def test_all_measures_are_told(everything, tmp_path):
+def test_all_measures_are_reported(everything, tmp_path):
     text = str(everything)
     for words in ("interval disclosure of records", "risk by robust distance", "one-to-one linkage", "special uniques",
                   "risk in the population", "robust eigenvalues", "Frequency tables", "region × sector", "overlap %",
@@ -361,7 +361,7 @@ def test_all_measures_are_told(everything, tmp_path):
         assert words in text, words
     assert everything.risk.special_uniques.columns == tuple(KEYS)
     assert everything.risk.population_risk.household is not None
-    # Keys that were not masked are as before.
+    # Unmasked keys are unchanged.
     assert everything.risk.population_risk.share.before == everything.risk.population_risk.share.after
     for finding in everything.risk:
         assert finding.means.endswith(".")
@@ -372,7 +372,7 @@ def test_all_measures_are_told(everything, tmp_path):
     assert "<table>" in everything._repr_html_()
 
 
-def test_the_report_of_a_release_tells_none_of_them(masked, tmp_path):
+def test_the_report_of_a_release_shows_no_optional_measures(masked, tmp_path):
     table, release = masked
     page = release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
     for words in ("one-to-one", "robust", "interval disclosure of records", "eigenvalue", "special uniques"):
@@ -406,7 +406,7 @@ def test_measures_of_the_masked_columns_by_default(masked):
         ({"model": "profit ~ region + name"}, "'name', which has 400 different values"),
     ],
 )
-def test_what_does_not_go_together_is_refused(masked, keywords, message):
+def test_incompatible_measures_are_refused(masked, keywords, message):
     table, release = masked
     named = table.with_columns(name=pl.int_range(400).cast(pl.String))
     released = release.data.with_columns(name=named["name"])
@@ -422,7 +422,7 @@ def test_too_many_keys_are_refused():
     assert found.risk.special_uniques.few == (1.0, 1.0)
 
 
-def test_numbers_are_asked_for_where_there_are_none():
+def test_measures_of_numbers_require_numeric_columns():
     table = pl.DataFrame({"job": ["a", "a", "b", "b"], "left": [1, 2, 3, 4]})
     masked = table.with_columns(job=pl.lit("a"))
     asked = {"columns": "job", "kinds": {"job": shoal.Nominal()}}

@@ -1,4 +1,4 @@
-"""The default method: never worse than MDAV, the same result everywhere, and what its parts promise."""
+"""The default method: never worse than MDAV, equal results everywhere, and the promises of its parts."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ def test_threads_regions_and_the_seed(monkeypatch):
 
 
 def test_effort():
-    # Over several tables: on a single one, luck may give more to fewer steps.
+    # Over several tables: on a single one, fewer steps may happen to gain more.
     tables = [np.random.default_rng(seed).normal(size=(300, 2 + seed % 2)) for seed in range(6)]
     asked = [{"effort": effort} for effort in ("best", "good", "fast")]
     losses = [sum(sse(X, shoal.partition(X, 3, **how)) for X in tables) for how in (*asked, {"method": "mdav"})]
@@ -97,7 +97,7 @@ def test_exchange_counts_its_changes():
     assert sorted(partition.free[: partition.free_count[0]]) == sorted(set(range(len(partition.size))) - set(used))
 
 
-def test_what_is_compiled_ahead_is_what_is_run():
+def test_precompiled_kernels_are_the_ones_that_run():
     exchange_module.compile_annealing()
     shoal.partition(np.random.default_rng(0).normal(size=(40, 2)), 3)
     assert len(exchange.signatures) == 1
@@ -150,7 +150,7 @@ def test_a_partition_needs_no_memory_that_grows_with_k():
 
 
 class Stopping:
-    """The state of a kernel, which asks it to stop at the given look; counts the looks."""
+    """State of a kernel that requests a stop at a given check and counts the checks."""
 
     def __init__(self, at):
         self.at, self.looks = at, 0
@@ -176,7 +176,7 @@ def light_steps(k, seed=1):
     return X, near, squares[:, 0].copy(), moving_groups(X, shoal.partition(X, k, "mdav"), k)
 
 
-def test_light_steps_look_whether_to_stop_at_every_step(interpreted):
+def test_light_steps_check_for_a_stop_at_every_step(interpreted):
     X, near, scale, partition = light_steps(20)
     state = Stopping(at=6)
     before = partition.label.copy()
@@ -185,7 +185,7 @@ def test_light_steps_look_whether_to_stop_at_every_step(interpreted):
     assert np.count_nonzero(partition.label != before) <= 2 * 5
 
 
-def test_dissolving_a_group_looks_whether_to_stop_at_every_record(interpreted):
+def test_dissolving_a_group_checks_for_a_stop_at_every_record(interpreted):
     X, near, _, partition = light_steps(20)
     state = Stopping(at=4)
     change, done = interpreted._dissolve(X, partition, near, 20, 0, 0, 0.0, np.inf, state)
@@ -250,7 +250,7 @@ def test_the_shortest_search_improves_on_mdav():
     assert sse(X, labels) < 0.97 * sse(X, shoal.partition(X, 3, "mdav"))
 
 
-def test_a_bound_is_proven_beside_the_same_groups():
+def test_proving_a_bound_does_not_change_the_groups():
     X = np.random.default_rng(0).normal(size=(150, 2)) + 1e3
     alone, proven = shoal.mask(X, 3), shoal.mask(X, 3, bound=True)
     np.testing.assert_array_equal(alone.labels, proven.labels)
@@ -301,8 +301,8 @@ def test_strata_have_certificates_that_can_be_checked():
         assert reason in check.reason
 
 
-def test_what_is_stopped_before_mdav_is_done_can_be_returned(monkeypatch):
-    """As a comparison does when its time is up: groups have at least k records, whatever else."""
+def test_a_stop_before_the_end_of_mdav_returns_groups(monkeypatch):
+    """A comparison stops methods when its time is up; groups must still have at least k records."""
     monkeypatch.setattr(module, "REGION", 100)
     state = fresh_state()
     state[STOP] = 1

@@ -1,4 +1,4 @@
-"""Blocks: the tree from counts against a tree of moved records, fusing against all pairs, and every odd table."""
+"""Blocks: the tree from counts against a tree of moved records, fusing against all pairs, and unusual tables."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def skewed(n, d, seed=0):
 
 
 class Parts:
-    """The records in several parts, as engines hold them."""
+    """Records in several parts, as in engines."""
 
     def __init__(self, X, roots, many):
         self.parts = list(zip(np.array_split(X, many), np.array_split(roots, many), strict=True))
@@ -92,13 +92,13 @@ def test_blocks_are_cut_along_the_columns_that_were_chosen(split):
 
 
 @pytest.mark.parametrize("split", ["all", "one"])
-def test_records_alike_in_the_chosen_columns_are_cut_along_the_others(split):
+def test_records_equal_in_the_chosen_columns_are_cut_along_the_others(split):
     X = uniform(3000, 3)
     X[:, 1] = np.arange(3000) % 3
     blocks, found = blocks_of(X, 100, 3, split, by=(1,), parts=4)
     assert all(len(np.unique(X[found == block, 1])) == 1 for block in range(len(blocks.sizes)))
     assert blocks.sizes.max() <= 100
-    for value in range(3):  # each of them is cut as if it were a table of its own, in the frame of all
+    for value in range(3):  # each is cut like a separate table, in the frame of all
         rows = np.flatnonzero(X[:, 1] == value)
         frame = frame_of(bounds(X[:, [0, 2]]))
         leaves = slow_leaves(
@@ -140,7 +140,7 @@ def test_sorted_blocks_are_runs_of_the_sorted_records(table, n):
 
 
 @pytest.mark.parametrize("split", ["all", "one", "univariate", "sorted"])
-def test_blocks_do_not_depend_on_how_records_are_dealt_out(split):
+def test_blocks_do_not_depend_on_the_distribution_of_records(split):
     X = skewed(5000, 3)
     X[::2] = X[0]
     one, found = blocks_of(X, 100, 3, split)
@@ -234,7 +234,7 @@ def test_exact_moments_standardise():
     along=st.integers(0, 4),
     values=st.integers(1, 30),
 )
-def test_any_table_in_blocks_is_masked(n, d, k, L, seed, split, along, values):
+def test_any_table_can_be_masked_in_blocks(n, d, k, L, seed, split, along, values):
     X = np.random.default_rng(seed).integers(0, values, (n, d)).astype(np.float64)
     release = shoal.mask(X, k, block=L, split=split, block_by=[along] if along < d else None)
     assert release.sizes.min() >= k
@@ -372,7 +372,7 @@ def test_the_loss_in_blocks_is_close_to_the_loss_without():
     assert whole.loss < blocks.loss < 1.2 * whole.loss
 
 
-def test_large_tables_are_masked_in_blocks_by_themselves():
+def test_large_tables_are_masked_in_blocks_by_default():
     X = uniform(100_001, 2)
     assert shoal.mask(X, 50, method="mdav").facts["block"] == shoal.mask(X, 3, effort="fast").facts["block"] == 10_000
     assert "block" not in shoal.mask(X[:, :1], 50, method="univariate").facts
@@ -416,7 +416,7 @@ def test_a_sample_saves_rounds_and_changes_no_block(split, monkeypatch):
     assert deep.facts["rounds"] < plain.facts["rounds"]
 
 
-def test_time_and_steps_are_shared_whatever_the_options_are_called():
+def test_time_and_steps_are_shared_for_any_option_names():
     options = Option("patience", float, None, ""), Option("moves", int, None, "")
     entry = Method("any", "", "", "O(n)", "m:f", "variable", options=options, anytime=True)
     timed = replace(entry, time_option="patience", steps_option="moves")
@@ -424,5 +424,5 @@ def test_time_and_steps_are_shared_whatever_the_options_are_called():
     assert share_options(timed, nothing, 0.5) == {"patience": SEARCH_SECONDS / 2, "moves": None}
     assert share_options(timed, {**nothing, "moves": 100}, 0.25) == {"patience": None, "moves": 25}
     assert share_options(timed, {**nothing, "patience": 8.0}, 0.25, parallel=2) == {"patience": 4.0, "moves": None}
-    # What keeps no time gets none, though it can be stopped at any.
+    # A method without a time option gets no time limit, but can be stopped at any time.
     assert share_options(entry, {}, 0.5) == {}

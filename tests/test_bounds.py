@@ -37,7 +37,7 @@ def random_multipliers(random, n, count):
 
 
 def left_sides(cuts, groups):
-    """The left side of every cut for a choice of groups, from its definition."""
+    """Return the left side of every cut for a choice of groups, from its definition."""
     return [
         sum(sum(p for i, p in zip(records, parts, strict=True) if i in set(group)) // whole for group in groups)
         for records, parts, whole in cuts.each()
@@ -51,7 +51,7 @@ def all_groups(X, size):
 @pytest.mark.parametrize("cuts", [0, 12])
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 @pytest.mark.parametrize("limit", [-0.3, 0.0, 0.4])
-def test_enumeration_misses_no_group_and_repeats_none(cuts, size, limit):
+def test_enumeration_lists_every_group_once(cuts, size, limit):
     random = np.random.default_rng(size + cuts)
     X = random.normal(size=(13, 2))
     duals, priced = random_multipliers(random, 13, cuts)
@@ -72,7 +72,7 @@ def test_enumeration_with_ties_everywhere():
     assert len(found.groups) == len(np.unique(found.groups, axis=0)) == 20
 
 
-def test_enumeration_says_when_it_gave_up():
+def test_enumeration_reports_when_it_gave_up():
     X = np.zeros((12, 1))
     D = distances(X)
     for limits in ({"room": 5, "max_visits": 10**6}, {"room": 10**6, "max_visits": 5}):
@@ -159,7 +159,7 @@ def test_cut_entries_and_pair_prices_agree_with_the_definition():
     dense[column, cut] = times
     expected = [left_sides(cuts, [columns[j].tolist()]) for j in range(len(columns))]
     np.testing.assert_array_equal(dense, expected)
-    # What the pairs of a group get is never more than what the group pays.
+    # The pairs of a group never receive more than the group pays.
     pair, price = pair_prices(cuts, size)
     W = np.zeros((n, n))
     np.add.at(W, (pair[:, 0], pair[:, 1]), price)
@@ -169,7 +169,7 @@ def test_cut_entries_and_pair_prices_agree_with_the_definition():
     assert got.max() > 0
 
 
-def test_cuts_joined_and_taken_apart():
+def test_cuts_are_joined_and_split():
     cuts = random_cuts(np.random.default_rng(1), 12, 9).priced(np.arange(9.0))
     parts = cuts.take(np.array([4, 2])).join(cuts.take(np.array([0])))
     assert parts.each() == [cuts.each()[4], cuts.each()[2], cuts.each()[0]]
@@ -212,7 +212,7 @@ def test_master_problem_agrees_with_a_linear_programme_of_scipy(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_cuts_found_are_violated_as_said_and_once_each(seed):
+def test_cuts_are_violated_as_reported_and_unique(seed):
     random = np.random.default_rng(seed)
     n = 20
     X = random.normal(size=(n, 2))

@@ -90,7 +90,7 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
         trial = master.trial((0, 8, 1), 10**6)
         assert trial >= found.value - 1e-9
         assert master.solve().value == pytest.approx(found.value)
-        # Without the columns that a solution does not need, it stays what it is.
+        # A solution does not change without the columns that it does not need.
         near = np.argsort(reduced_costs(master.columns, found.duals, found.cuts), kind="stable")[:-10]
         others = master.keep(np.sort(near))
         assert len(others) == 10
@@ -98,12 +98,12 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
 
 
 def unfinished(proof, eager):
-    """No integer programme."""
+    """Skip the integer programme."""
     return False
 
 
 def rounding(generation):
-    """What improves the partition by the solution of a case: its groups, as far as they have no fractions."""
+    """Return an improvement that rounds the solution of a case: its groups without fractions."""
 
     def improve(x, eager):
         generation.offer(
@@ -114,7 +114,7 @@ def rounding(generation):
 
 
 def start(X, k, labels):
-    """Column generation that knows one partition and has solved its relaxation, without cuts."""
+    """Return a column generation with one partition and its solved relaxation, without cuts."""
     own, partition = groups_in(labels), partition_of(X, labels)
     generation = ColumnGeneration(
         X, k, partition, GroupColumns.of(X, own), len(own), fresh_state(), GenerationLimits(rounds=0)
@@ -191,7 +191,7 @@ def test_altered_cases_are_rejected(divided):
     assert "cover" in shoal.verify_bound(X, 2, replace(certificate, cases=(same, same))).reason
 
 
-def test_branching_is_bounded_and_stops_when_told(no_rounds):
+def test_branching_is_bounded_and_can_be_stopped(no_rounds):
     X = np.random.default_rng(5).normal(size=(60, 2))
     labels = shoal.partition(X, 2)
     bounds = []

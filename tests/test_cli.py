@@ -1,4 +1,4 @@
-"""The command line: what it prints, its exit codes, and what it leaves behind."""
+"""The command line: output, exit codes and files."""
 
 import contextlib
 import csv
@@ -44,13 +44,13 @@ def folder(tmp_path_factory):
 
 
 def smallest_group(path, columns):
-    """An independent look at a released file: the rarest combination of masked values."""
+    """Count the rarest combination of masked values in a released file, without shoal."""
     with Path(path).open(newline="") as file:
         rows = list(csv.DictReader(file))
     return min(Counter(tuple(row[column] for column in columns) for row in rows).values())
 
 
-def test_mask_does_the_whole_job(folder):
+def test_mask_writes_all_outputs(folder):
     out, labels, manifest = folder / "out.csv", folder / "labels.csv", folder / "run.json"
     done = spawned(
         "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-c", "wages", "--by", "region", "-m", "v-mdav",
@@ -163,7 +163,7 @@ REFUSED = {
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
     "manifest ending": (["-k", 3, "-c", "sales", "--manifest", "run.txt"], "must end in .json"),
-    "same file twice": (["-k", 3, "-c", "sales", "--labels", "kept.csv"], "is named twice"),
+    "same file twice": (["-k", 3, "-c", "sales", "--labels", "kept.csv"], "appears more than once among input"),
 }
 
 
@@ -223,7 +223,7 @@ shoal.cli.main()
 """
     (tmp_path / "in.csv").write_text("x\n1\n2\n3\n")
     (tmp_path / "driver.py").write_text(code)
-    # As a module: that is how Python looks at its end whether an interrupt was left.
+    # As a module, because Python then checks at exit for a pending interrupt.
     driver = [sys.executable, "-m", "driver"]
     done = subprocess.run(driver, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 130
@@ -261,7 +261,7 @@ def test_an_interrupted_search_releases_its_best(folder, tmp_path):
         [*SHOAL, *search, "--time", "300", "-o", "out.csv"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    # After as long as a whole run took just now, this one is searching.
+    # After the duration of the previous run, this one is searching.
     time.sleep(time.monotonic() - began)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
@@ -271,7 +271,7 @@ def test_an_interrupted_search_releases_its_best(folder, tmp_path):
     assert smallest_group(tmp_path / "out.csv", ["sales", "wages"]) >= 3
 
 
-def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
+def test_search_with_a_bound_reports_the_gap(folder, tmp_path):
     done = command(
         "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "search", "-O", "steps=2000", "--bound",
         "-o", tmp_path / "out.csv", "--manifest", tmp_path / "run.json",
@@ -291,7 +291,7 @@ def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
 
 
 def loaded_by(*arguments):
-    """The modules that a command has imported at its end."""
+    """Return the modules that a command has imported."""
     code = "import sys\nfrom shoal.cli import main\ntry: main()\nfinally: print(*sys.modules)"
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split())
@@ -343,7 +343,7 @@ def test_demo_ends_with_its_files(tmp_path):
     assert again.returncode == 0
 
 
-def test_assess_fails_where_k_is_broken(folder, tmp_path):
+def test_assess_fails_if_k_is_broken(folder, tmp_path):
     masked = tmp_path / "masked.csv"
     assert command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "fixed", "-o", masked).returncode == 0
     broken = command("assess", folder / "firms.csv", masked, "-k", 5)
@@ -368,7 +368,7 @@ def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def test_messages_speak_the_language_of_the_command_line(tmp_path):
+def test_messages_name_flags_on_the_command_line(tmp_path):
     write_file(firms(60), tmp_path / "firms.csv")
     runs = {
         "--missing group": ["-k", 3, "--missing", "error"],
@@ -388,7 +388,7 @@ def test_messages_speak_the_language_of_the_command_line(tmp_path):
         assert "Parameter" not in done.output
 
 
-def test_the_command_line_asks_for_every_parameter_of_a_request():
+def test_the_command_line_has_an_option_for_every_parameter_of_a_request():
     from shoal.cli.mask_command import mask
     from shoal.cli.terminal import flags_of
     from shoal.masking.request import parameters
@@ -410,7 +410,7 @@ def test_figures_of_the_summary_are_no_options(tmp_path):
     assert "names column 'y', which is not masked. Masked are x; name it in --column too." in done.stderr
 
 
-# --- what reaches the terminal ---------------------------------------------------------------------------------------
+# --- output to the terminal ------------------------------------------------------------------------------------------
 
 CONTROLS = "\x1b[2J\x07\x9b31m\u202e\u2066"
 HOSTILE = f"pay{CONTROLS}"
@@ -420,7 +420,7 @@ FORGED = "zip\nverified          everything"
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """Return a folder with a table whose names, values and file name would steer a terminal."""
+    """Return a folder with a table whose names, values and file name contain terminal control sequences."""
     path = tmp_path_factory.mktemp("hostile")
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(
@@ -462,7 +462,7 @@ SHOWN = "pay\\x1b[2J\\x07\\x9b31m\\u202e\\u2066"
         ["publish", "in.csv", "--epsilon", 1, "-c", HOSTILE, "--bounds", f"{HOSTILE}=-3,3", "-o", "out.csv"],
     ],
 )
-def test_no_name_value_or_path_steers_the_terminal(hostile, arguments):
+def test_names_values_and_paths_cannot_control_the_terminal(hostile, arguments):
     check_printed(spawned(*arguments, cwd=hostile), "\\x1b[2J\\x07\\x9b31m\\u202e\\u2066")
 
 
@@ -525,7 +525,7 @@ class PanicError(BaseException):
     ],
     ids=lambda error: f"{type(error).__name__} {error}"[:40],
 )
-def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
+def test_lack_of_memory_is_reported_in_one_line(folder, tmp_path, monkeypatch, error):
     def fail(*_):
         raise error
 
@@ -537,7 +537,7 @@ def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_half_written_says_nothing_where_memory_runs_out(folder, tmp_path, monkeypatch):
+def test_failing_destructors_print_nothing_without_memory(folder, tmp_path, monkeypatch):
     class HalfWritten:
         def __del__(self):
             raise ValueError("it cannot be closed")
@@ -554,7 +554,7 @@ def test_what_is_half_written_says_nothing_where_memory_runs_out(folder, tmp_pat
     assert complaints == []
 
 
-def test_a_refusal_names_a_lack_of_memory_only_if_it_follows_from_one(folder, tmp_path, monkeypatch):
+def test_a_refusal_names_a_lack_of_memory_only_if_that_is_the_cause(folder, tmp_path, monkeypatch):
     damaged = FileError("File in.parquet cannot be read as .parquet.")
     damaged.__context__ = OSError("Failed to launch worker thread: Resource temporarily unavailable")
     printed = []
@@ -567,7 +567,7 @@ def test_a_refusal_names_a_lack_of_memory_only_if_it_follows_from_one(folder, tm
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_rust_prints_no_backtrace_where_memory_runs_out():
+def test_rust_prints_no_backtrace_without_memory():
     """While it did, it asked for memory, and waited for itself forever."""
     code = """
 import sys

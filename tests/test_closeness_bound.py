@@ -49,7 +49,7 @@ def tiny(seed):
 
 
 def searched(Z, rules, seed):
-    """Groups of two and more that keep the rules, as few losses as are found."""
+    """Return the lowest loss found for groups of at least two that keep the rules."""
     whole = [(np.arange(len(Z)), np.arange(Z.shape[1]))]
     labels = keep_rules(Z, shoal.partition(Z, 2), whole, 2, rules, Search(seed, 1.0, fresh_state()))
     assert not broken(rules, np.arange(len(Z)), labels).any()
@@ -204,7 +204,7 @@ def test_two_columns_prove_more_than_either():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e3])
-def test_where_the_keys_lie_does_not_matter(shift):
+def test_the_offset_of_keys_does_not_matter(shift):
     rng = np.random.default_rng(3)
     values = rng.integers(0, 5, 40)
     Z = standardise(rng.normal(size=(40, 2)) + values[:, None])

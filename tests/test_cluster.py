@@ -1,4 +1,4 @@
-"""Records that a cluster moves come together in the order of the input, and answers come back to them."""
+"""Shuffles of a cluster: records arrive in the order of the input, and answers return to them."""
 
 import operator
 
@@ -72,7 +72,7 @@ def test_in_any_order_the_records_of_a_target_are_in_that_of_the_input(seed):
             target, {name: column[rows] for name, column in moved.items()}, None, SharedArguments(how)
         )
         assert known == len(rows)
-        # Row by row: parts one after the other, and a part's records as they were.
+        # Row by row: parts in order, with their records in order.
         places = np.lexsort((answers["place_0"],))
         origin = list(zip(answers[TARGET][places], answers[ROW][places], strict=True))
         assert origin == sorted(origin)
@@ -85,7 +85,7 @@ def test_in_any_order_the_records_of_a_target_are_in_that_of_the_input(seed):
 
 
 @pytest.mark.parametrize("rows", [[0, 1], [0, 1, 1], [0, 2, 3, 4]])
-def test_records_that_are_lost_or_doubled_are_found_out(rows):
+def test_lost_or_duplicated_records_are_detected(rows):
     def label(rows):
         count = len(rows)
         answers = {TARGET: np.zeros(count, int), "group": np.arange(count), "size": np.ones(count)}
@@ -99,13 +99,13 @@ def test_records_that_are_lost_or_doubled_are_found_out(rows):
     assert labels["group"].to_pylist() == [4, 5, 6]
 
 
-def test_a_part_that_was_made_again_of_other_records_is_refused():
+def test_a_recomputed_part_with_other_records_is_refused():
     piece = Piece({"X": np.zeros((3, 1))}, (None, PartState(3, 3, b"new")))
     with pytest.raises(InputError, match="partition 2 has changed"):
         look(2, piece, (PartState(3, 3, b"old"), None), SharedArguments(len, (), "partition {part} has changed"))
 
 
-def test_of_several_refusals_the_first_is_the_result():
+def test_the_first_of_several_refusals_is_raised():
     assert merge([1, 2, 3], operator.add) == 6
     first, second = InputError("a"), InputError("b")
     assert merge([1, first, 2, second], operator.add) is first

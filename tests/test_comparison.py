@@ -1,4 +1,4 @@
-"""Methods and k side by side: the table, what is left out, and which runs nothing beats."""
+"""Comparison of methods and k: the table, omitted runs, and runs that no other beats."""
 
 import sys
 import time
@@ -41,7 +41,7 @@ def test_every_method_of_the_registry_runs_or_is_named(compared):
 def test_figures_equal_those_of_mask_and_assess(compared):
     table = firms(400)
     for trial in compared.trials:
-        # A method that searches for a time need not find the same twice.
+        # A method with a time limit may give different results.
         if any(option.name == "time_limit" for option in find(trial.method).options):
             continue
         with warnings.catch_warnings():
@@ -56,7 +56,7 @@ def test_hand_worked_front():
     def trial(loss, linked, k=3, anonymous=True):
         return Trial("m", k, loss, linked, 0.01, 9, 0.0, anonymous)
 
-    # (1, .3) and (2, .1) and (4, .05) stand; (2, .2) loses to (2, .1); the one that protects nobody does not count.
+    # (1, .3), (2, .1) and (4, .05) are on the front; (2, .2) loses to (2, .1); unprotected runs do not count.
     trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
     marked = {(t.loss, t.linked) for t in trials if t.pareto}
     assert marked == {(1, 0.3), (2, 0.1), (4, 0.05)}
@@ -67,7 +67,7 @@ def test_hand_worked_front():
 
 
 def test_risk_is_never_less_than_chance():
-    """A partition so poor that linkage fails is no safer than its group sizes say."""
+    """A partition so poor that linkage fails is no safer than its group sizes imply."""
     poor, good = Trial("poor", 3, 9.0, 0.1, 0.33, 9, 0.0, True), Trial("good", 3, 5.0, 0.3, 0.33, 9, 0.0, True)
     assert poor.risk == good.risk == 0.33
     assert [trial.method for trial in pareto([poor, good]) if trial.pareto] == ["good"]
@@ -97,7 +97,7 @@ def test_strata_and_missing_cells():
 
 
 def test_individual_ranking_masks_within_missing_cells():
-    """Cells that are missing form groups of their own and blank no other."""
+    """Records with missing cells form separate groups, and no other cells become missing."""
     table = firms(300)
     with pytest.warns(shoal.NotKAnonymousWarning):
         release = shoal.mask(table, 3, columns=["sales", "research"], method="individual-ranking", missing="group")
@@ -106,7 +106,7 @@ def test_individual_ranking_masks_within_missing_cells():
     assert release.sizes.min() >= 3
 
 
-def test_slow_methods_are_left_out_aloud(monkeypatch):
+def test_omitted_slow_methods_are_reported(monkeypatch):
     monkeypatch.setattr(cost, "PROBE", 100)
     X = np.random.default_rng(0).normal(size=(300, 2))
     found = shoal.compare(X, 3, methods=["mdav", "individual-ranking"], time_limit=1e9)
@@ -190,7 +190,7 @@ def test_strata_share_a_time_limit(monkeypatch):
     assert given == pytest.approx([2.5, 7.5 / 3, 1.5 / 2, 0.0])
 
 
-def test_a_run_beyond_the_time_limit_is_left_out_aloud(monkeypatch):
+def test_an_omitted_run_beyond_the_time_limit_is_reported(monkeypatch):
     def partition(X, k, *, state):
         while len(X) == 300 and k == 3 and not state[STOP]:
             time.sleep(0.01)
@@ -333,12 +333,12 @@ def promised():
     return shoal.compare(patients(), [3, 5], **KEYS, diversity=[2, "entropy:2"], closeness=[0.3, 0.5], time_limit=300)
 
 
-def test_every_promise_is_tried_beside_none(promised):
+def test_every_promise_is_compared_with_none(promised):
     expected = {"", "diversity 2", "diversity entropy:2", "closeness 0.3", "closeness 0.5"}
     assert {(t.k, t.promise) for t in promised.trials if t.method == "auto"} == {
         (k, promise) for k in (3, 5) for promise in expected
     }
-    # What is made for closeness is tried with it, and with nothing else.
+    # Methods made for closeness are tried only with closeness.
     others = {(t.method, t.promise) for t in promised.trials if t.method != "auto"}
     assert others == {(m, f"closeness {t}") for m in ("closeness-first", "k-first") for t in (0.3, 0.5)}
     assert promised.left_out == {}
@@ -352,7 +352,7 @@ def test_promises_cost_what_masking_with_them_loses(promised):
         assert release.promise == trial.promise
 
 
-def test_prices_are_read_off_the_trials(promised):
+def test_costs_of_promises_follow_from_the_trials(promised):
     losses = {(t.k, t.promise): t.loss for t in promised.trials if t.method == "auto"}
     found = {(price.parameter, price.name, price.k): price for price in promised.prices}
     assert set(found) == {
@@ -379,7 +379,7 @@ def test_only_runs_that_promise_the_same_beat_each_other():
     assert found.cells()[0][2] == "promise"
 
 
-def test_promises_that_cannot_be_kept_are_left_out_aloud():
+def test_omitted_promises_that_cannot_be_kept_are_reported():
     table = patients().with_columns(region=pl.when(pl.col("days") > 6).then(pl.lit("old")).otherwise(pl.lit("young")))
     found = shoal.compare(table, 3, **KEYS, by="region", closeness=[0.01, 0.6], methods="auto")
     assert {t.promise for t in found.trials} == {"", "closeness 0.6"}
@@ -412,7 +412,7 @@ def test_wrong_promises_are_named(keywords, message):
 
 
 @pytest.mark.parametrize("asked", [{"closeness": 0.4, "diversity": "entropy:2"}, {"closeness": {"ill": 0.4}}])
-def test_a_release_is_put_beside_other_promises(asked):
+def test_a_release_is_compared_with_other_promises(asked):
     release = shoal.mask(patients(), 4, **KEYS, **asked)
     found = compare_around(release, patients())
     (own,) = [t for t in found.trials if t.k == 4 and t.promise == release.promise]
@@ -426,7 +426,7 @@ def test_a_release_is_put_beside_other_promises(asked):
     assert {t.k for t in found.trials} == {2, 3, 4, 5, 8, 10, 15}
 
 
-def test_a_release_of_units_is_put_beside_other_sizes():
+def test_a_release_of_units_is_compared_with_other_sizes():
     asked = {"columns": ["age", "pay"], "unit": "person", "identifiers": "person"}
     found = compare_around(shoal.mask(patients(), 3, **asked), patients())
     by_k = {trial.k: trial.loss for trial in found.trials}
@@ -466,7 +466,7 @@ def test_promises_on_the_command_line(tmp_path):
     assert "Name them in --confidential." in failed.stderr
 
 
-def test_strata_that_no_k_suits_are_refused_with_what_masking_can_do(tmp_path):
+def test_strata_too_small_for_any_k_are_refused_with_remedies(tmp_path):
     pl.DataFrame({"x": range(9), "y": range(9), "town": ["a"] * 8 + ["b"]}).write_csv(tmp_path / "in.csv")
     done = command(
         "compare", "in.csv", "-k", "2,3", "-c", "x", "-c", "y", "--by", "town", "--small", "error", cwd=tmp_path
@@ -477,7 +477,7 @@ def test_strata_that_no_k_suits_are_refused_with_what_masking_can_do(tmp_path):
     assert joined.returncode == 0, joined.stderr
 
 
-def test_what_was_compiled_on_the_way_does_not_count_as_slow():
+def test_time_for_compiling_does_not_count_as_slow():
     X = np.random.default_rng(0).normal(size=(60, 2))
     release = shoal.mask(X, 4, method="mdav")
     slow = replace(release, timings={"partition": 9.0})
@@ -496,7 +496,7 @@ KINDS = {
     "lat": shoal.Place("lat", "lon"),
     "lon": shoal.Place("lat", "lon"),
 }
-# What is asked of the values of groups; each of them changes what is released.
+# Parameters for the values of groups; each of them changes the release.
 VALUES = [
     {},
     {"weights": "weight"},
@@ -553,7 +553,7 @@ def mixed_table(seed, n):
 
 @st.composite
 def requests(draw):
-    """Draw a table and what is asked of it; some of it is refused, by mask and by compare alike."""
+    """Draw a table and a request; mask and compare refuse the same requests."""
     kinds = [name for name in KINDS if name != "lon"]
     further = draw(st.lists(st.sampled_from(["part", "single", *kinds]), unique=True, max_size=2))
     further += ["lon"] if "lat" in further else []
@@ -665,7 +665,7 @@ def test_a_vector_of_weights_is_not_ignored_on_the_map():
     assert trial.loss == pytest.approx(release.loss, rel=1e-12)
 
 
-def test_a_method_that_cannot_do_what_is_asked_is_left_out_by_name():
+def test_a_method_that_cannot_fulfil_the_request_is_left_out_by_name():
     table = firms(60).select("sales", "wages", total=pl.col("sales") + pl.col("wages"))
     found = shoal.compare(table, 3, methods=["mdav", "individual-ranking"], sums="total = sales + wages")
     assert [trial.method for trial in found.trials] == ["mdav"]

@@ -38,7 +38,7 @@ def people(n=120, seed=0):
 
 
 def worst(table, keys, name, ordered):
-    """The least number of values, the least l by entropy and the greatest t: ten lines that know nothing of shoal."""
+    """Return the fewest values, the least l by entropy and the greatest t, without the code of shoal."""
     values = sorted(table[name].unique().to_list(), key=lambda value: (value is not None, value))
     whole = np.array([table[name].eq_missing(value).sum() for value in values]) / len(table)
     found = []
@@ -64,7 +64,7 @@ def test_a_column_that_is_only_named_is_measured():
 
 
 @pytest.mark.parametrize("asked", [{}, {"by": "town"}, {"diversity": {"days": 2}}, {"block": 40}], ids=str)
-def test_groups_that_share_one_value_are_counted_and_said_first(asked):
+def test_groups_that_share_one_value_are_counted_and_reported_first(asked):
     table = people().with_columns(town=pl.int_range(pl.len()) % 2, same=pl.lit("all"))
     release = shoal.mask(table, 3, columns=["age", "pay"], confidential=["ill", "days", "same"], **asked)
     keys = ["age", "pay", *(["town"] if "by" in asked else [])]
@@ -82,8 +82,8 @@ def test_groups_that_share_one_value_are_counted_and_said_first(asked):
     assert ("stop", reason.sentence) in release.rows()
 
 
-def test_groups_that_look_alike_are_one_group():
-    """Two groups of equal values, each of one illness: whoever finds them learns neither."""
+def test_groups_with_equal_released_values_are_one_group():
+    """Two groups with equal values, each with one illness: an intruder who finds them learns neither."""
     table = pl.DataFrame({"x": [1.0, 1.0, 1.0, 1.0, 8.0, 9.0], "ill": ["a", "a", "b", "b", "c", "c"]})
     release = shoal.mask(table, 2, columns=["x"], confidential="ill", method="fixed")
     assert release.groups == 3
@@ -112,7 +112,7 @@ def test_every_method_keeps_models(method):
 
 
 @pytest.mark.parametrize("method", CONFIDENTIAL_METHODS)
-def test_published_methods_keep_closeness_and_all_else_that_is_asked(method):
+def test_published_methods_keep_closeness_and_all_other_promises(method):
     table = people(150)
     asked = {"columns": ["age", "pay"], "confidential": ["days", "ill"], "by": "region", "method": method}
     release = shoal.mask(table, 3, closeness={"days": 0.2}, diversity={"ill": 2}, **asked)
@@ -251,7 +251,7 @@ def _read(path):
 
 
 def most_to_rest(table, keys, name, l):
-    """The greatest r_1 / (r_l + … + r_m) of all groups, from nothing but their counts."""
+    """Return the greatest r_1 / (r_l + … + r_m) of all groups, from their counts alone."""
     counts = [sorted(group[name].value_counts()["count"], reverse=True) for _, group in table.group_by(keys)]
     return max(found[0] / rest if (rest := sum(found[l - 1 :])) else np.inf for found in counts)
 
@@ -259,7 +259,7 @@ def most_to_rest(table, keys, name, l):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_table_keeps_models_by_any_method_or_is_refused(data):
-    """What is promised holds in what is released, or the refusal names something that can be kept."""
+    """The release keeps its promises, or the refusal names a value that can be kept."""
     n = data.draw(st.integers(4, 30))
     table = pl.DataFrame(
         {
@@ -374,7 +374,7 @@ def test_the_bound_of_a_release_is_below_the_optimum(seed, t):
     assert (release.bound or 0.0) <= least <= release.loss + 1e-9
 
 
-def test_the_greater_of_two_bounds_is_told_with_its_own_certificate():
+def test_the_greater_of_two_bounds_is_reported_with_its_certificate():
     asked = {"columns": ["age", "pay"], "method": "search", "steps": 500, "bound": True, "confidential": "days"}
     free = shoal.mask(related(40), 8, **asked)
     close, far = (shoal.mask(related(40), 8, **asked, closeness=t) for t in (0.05, 0.35))
@@ -417,7 +417,7 @@ def test_an_optimum_that_keeps_closeness_stays_one():
         ({"closeness": 0.05, "block": 20}, "of a block together .* larger block"),
     ],
 )
-def test_refusals_say_what_is_possible(asked, told):
+def test_refusals_name_possible_values(asked, told):
     with pytest.raises(InputError, match=told):
         shoal.mask(people(), 3, **{"columns": ["age", "pay"], "confidential": "ill", **asked})
 
@@ -431,7 +431,7 @@ def test_refusals_say_what_is_possible(asked, told):
         ({"diversity": "recursive:2:0.5"}, r"diversity (recursive:2:[\d.]+) can be kept"),
     ],
 )
-def test_what_a_refusal_calls_possible_is(asked, told):
+def test_values_that_a_refusal_names_are_possible(asked, told):
     """The least t and the largest l over all strata, one of which lacks a value."""
     table = people(90).filter((pl.col("region") == "north") | (pl.col("ill") != "cold"))
     given = {"columns": ["age", "pay"], "confidential": "ill", "by": "region"}
@@ -490,7 +490,7 @@ def test_on_the_command_line_and_again_from_the_manifest(tmp_path):
     assert (tmp_path / "again.csv").read_bytes() == out.read_bytes()
 
 
-def test_the_command_that_is_told_asks_for_the_same():
+def test_the_printed_command_repeats_the_request():
     from shoal.masking.manifest import as_command
 
     release = shoal.mask(people(), 3, columns=["age"], confidential=["ill"], diversity={"ill": "entropy:2"},

@@ -270,7 +270,7 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
     ],
     ids=str,
 )
-def test_every_refusal_is_the_same_word_for_word(table, tmp_path, engine, asked):
+def test_every_refusal_has_the_same_message_on_every_engine(table, tmp_path, engine, asked):
     asked = {"small": "error", **asked}
     with pytest.raises(InputError) as memory:
         run("memory", table, tmp_path, **asked)
@@ -278,7 +278,7 @@ def test_every_refusal_is_the_same_word_for_word(table, tmp_path, engine, asked)
         run(engine, table, tmp_path, **asked)
 
 
-def test_the_front_door_and_the_request_ask_the_same():
+def test_mask_and_its_request_have_the_same_parameters():
     """mask() lists the parameters once more, for readers and editors: names and defaults are those of the request."""
     import inspect
 

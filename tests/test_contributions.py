@@ -1,4 +1,4 @@
-"""Groups that one member dominates: counted as a slow reference counts them, and said before anything else."""
+"""Groups dominated by one member: counts equal a slow reference, and the warning comes first."""
 
 import json
 import warnings
@@ -24,7 +24,7 @@ def small_firms_and_a_giant():
 
 
 def reference(frame, release, name, weights=None, units=None):
-    """Count from the table as it was, the groups and the released table alone."""
+    """Count from the original table, the groups and the released table alone."""
     kept = frame[release.kept.tolist()]
     ones = np.ones(len(kept))
     labels = release.labels if release.labels.ndim == 1 else release.labels[:, release.columns.index(name)]
@@ -42,7 +42,7 @@ def dominance(release):
     return next((reason for reason in release.verdict.reasons if reason.name == "dominated"), None)
 
 
-def test_the_mean_of_a_group_gives_a_giant_away():
+def test_the_mean_of_a_group_discloses_a_dominant_record():
     frame = small_firms_and_a_giant()
     release = shoal.mask(frame, 5)
     group = release.labels == release.labels[-1]
@@ -54,7 +54,7 @@ def test_the_mean_of_a_group_gives_a_giant_away():
     assert ("look", reason.sentence) in release.rows()
 
 
-def test_a_heavy_weight_gives_its_record_away():
+def test_a_heavy_weight_discloses_its_record():
     frame = small_firms_and_a_giant()[:49].with_columns(w=pl.Series([1e6, *[1.0] * 48]))
     assert shoal.mask(frame, 5, columns=["sales"]).dominated == {"sales": GroupCount(0, 9)}
     release = shoal.mask(frame, 5, columns=["sales"], weights="w")
@@ -90,7 +90,7 @@ def test_groups_by_hand(values, dominated):
     assert count_dominated(rows, labels, np.zeros(len(rows))) == (2 * dominated, 2)
 
 
-def test_one_loss_in_a_column_hides_no_giant():
+def test_one_negative_value_in_a_column_hides_no_dominant_record():
     frame = small_firms_and_a_giant()
     frame = frame.with_columns(sales=pl.Series([-0.1, *frame["sales"][1:]]))
     release = shoal.mask(frame, 5)
@@ -102,7 +102,7 @@ def test_one_loss_in_a_column_hides_no_giant():
 
 
 def test_rounding_hides_what_small_numbers_would_show():
-    """One of five has a child: 0.2 tells it, 0 does not; a rounded giant stays one."""
+    """One of five has a child: 0.2 discloses it, 0 does not; a rounded dominant value stays dominant."""
     frame = pl.DataFrame({"children": [0, 0, 0, 0, 1], "sales": [10**6, 0, 0, 0, 1]})
     for integers, children in (("float", 1), ("round", 0), ("totals", 0)):
         release = shoal.mask(frame, 5, integers=integers)
@@ -136,14 +136,14 @@ def test_the_reference_counts_as_many(data):
     names = ["x", "y", "minus"]
     try:
         release = shoal.mask(frame, k, columns=names, missing="group", small="suppress", **asked)
-    except shoal.InputError:  # too few of a stratum or pattern are left
+    except shoal.InputError:  # too few records of a stratum or pattern remain
         return
     counts = {name: reference(frame, release, name, asked["weights"], asked["unit"]) for name in names}
     assert release.dominated == {name: count for name, count in counts.items() if count[1]}
 
 
 @pytest.mark.parametrize("missing", ["group", "drop"])
-def test_columns_that_are_grouped_on_their_own_are_counted_on_their_own(missing):
+def test_columns_grouped_separately_are_counted_separately(missing):
     rng = np.random.default_rng(3)
     frame = pl.DataFrame({"x": np.r_[rng.uniform(0, 9, 59), 1e4], "y": rng.uniform(1, 2, 60)})
     frame = frame.with_columns(pl.when(pl.int_range(60) % 9 == 0).then(None).otherwise("x").alias("x"))
@@ -157,7 +157,7 @@ def test_columns_that_are_grouped_on_their_own_are_counted_on_their_own(missing)
     assert release.dominated["y"].groups == 0
     assert release.verdict.reasons[0].sentence.startswith("NOT k-anonymous for whole records")
     assert "x in " in dominance(release).sentence
-    levels = ["stop"] * (3 if missing == "drop" else 2)  # one of ten records or so misses a value
+    levels = ["stop"] * (3 if missing == "drop" else 2)  # about one in ten records has a missing value
     assert [name for name, _ in release.rows()][:6] == ["verdict", *levels, "look", "look", "records"][:6]
 
 
@@ -189,7 +189,7 @@ def test_units_are_members_not_their_records():
     assert "one unit dominates its group, so another member can estimate its total" in dominance(release).sentence
 
 
-def test_what_is_made_missing_counts_for_no_group():
+def test_cells_made_missing_count_for_no_group():
     frame = pl.DataFrame({"x": [1000.0, 1.0, 1.0, 2.0, 2.0, 3.0], "y": [None, 1.0, 2.0, 3.0, 4.0, 5.0]})
     release = shoal.mask(frame, 4, columns=["x", "y"], small="merge", method="mdav", max_left_out=1)
     assert release.data["y"].null_count() == 6

@@ -20,7 +20,7 @@ dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not 
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
 
 COLUMNS = ["a", "b", "c"]
-UNCHANGED = {"rest": "keep", "keep": ["record"], "decimals": "all"}  # what is not masked shows the order of records
+UNCHANGED = {"rest": "keep", "keep": ["record"], "decimals": "all"}  # unmasked columns show the order of records
 pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
 
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries war
 def client():
     with (
         warnings.catch_warnings(),
-        # A cluster gives up a worker that is away this long after it was first away: in between it came back.
+        # A cluster drops a worker that is absent this long after its first absence, even if it came back in between.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, memory_limit="1GB", dashboard_address=None
@@ -73,7 +73,7 @@ def test_strata_and_missing_values(client, table):
 
 
 def test_a_new_worker_has_pandas_before_it_runs_a_task():
-    """A task that imported it beside a thread that unpickled a table saw half of it."""
+    """A task once imported pandas while another thread unpickled a table, and saw only half of the module."""
     code = "import sys, shoal.engines.dask; assert 'pandas.core.frame' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -185,7 +185,7 @@ def test_csv_files_on_dask(client, tmp_path, thousands, before):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dask.parquet", "in.csv", "local.parquet"]
 
 
-def test_a_report_says_what_is_known_of_a_table_on_a_cluster(client, table, tmp_path):
+def test_a_report_shows_available_figures_of_a_table_on_a_cluster(client, table, tmp_path):
     release = shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200, **UNCHANGED)
     page = release.report(tmp_path / "r.html").read_text()
     assert release.verified in page

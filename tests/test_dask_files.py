@@ -1,4 +1,4 @@
-"""Files on Dask: data sets that workers write, whole or not at all, at paths and at addresses."""
+"""Files on Dask: data sets that workers write completely or not at all, at paths and at addresses."""
 
 import os
 import pickle
@@ -115,7 +115,7 @@ def test_the_command_line_takes_addresses(in_memory, expected):
 
 
 @pytest.mark.parametrize("ending", [VerificationError("not k"), KeyboardInterrupt(), OSError("disk")], ids=repr)
-def test_what_was_written_goes_if_the_recount_fails(in_memory, tmp_path, monkeypatch, ending):
+def test_written_files_are_removed_if_the_recount_fails(in_memory, tmp_path, monkeypatch, ending):
     there = {}
 
     def fails(*given, **named):
@@ -131,7 +131,7 @@ def test_what_was_written_goes_if_the_recount_fails(in_memory, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_recount_reads_what_was_written(in_memory, monkeypatch):
+def test_the_recount_reads_the_written_files(in_memory, monkeypatch):
     write = engine.write_parts
 
     def spoiled(*given):
@@ -148,7 +148,7 @@ def test_the_recount_reads_what_was_written(in_memory, monkeypatch):
     assert not in_memory.find("/out.parquet")
 
 
-def test_who_writes_too_late_removes_that_file(in_memory):
+def test_a_late_writer_removes_its_file(in_memory):
     from shoal.tables.addresses import abandon, begin, write_part
 
     begin("memory://late.parquet")
@@ -185,7 +185,7 @@ def _umask():
     return mask
 
 
-def test_an_older_table_stays_until_the_new_one_is_whole(table, tmp_path, here, monkeypatch):
+def test_an_older_table_stays_until_the_new_one_is_complete(table, tmp_path, here, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
     shoal.mask(tmp_path / "in.parquet", 3, engine="dask", output=out, **ASKED)
@@ -209,7 +209,7 @@ def test_an_older_table_stays_until_the_new_one_is_whole(table, tmp_path, here, 
     ("data", "more", "message"),
     [
         ("memory://in.csv", {"output": "memory://out.parquet"}, "must be Parquet at an address"),
-        ("memory://nothing", {"output": "memory://out.parquet"}, "holds no file that ends in .parquet"),
+        ("memory://nothing", {"output": "memory://out.parquet"}, "has no files that end in .parquet"),
         ("memory://in", {"output": "memory://out.csv"}, "must end in .parquet or .pq on a cluster"),
         ("memory://in", {"output": "x.parquet", "labels": "labels.csv"}, "must end in .parquet or .pq on a cluster"),
         ("nosuch://in", {"output": "memory://out.parquet"}, "Protocol not known"),
@@ -217,7 +217,7 @@ def test_an_older_table_stays_until_the_new_one_is_whole(table, tmp_path, here, 
         ("memory://in", {"output": "memory://x.parquet", "engine": "memory"}, "which only clusters write to"),
     ],
 )
-def test_what_cannot_be_done_at_addresses_is_refused(in_memory, tmp_path, monkeypatch, data, more, message):
+def test_options_that_addresses_do_not_support_are_refused(in_memory, tmp_path, monkeypatch, data, more, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((InputError, FileError), match=message):
         shoal.mask(data, 3, **{"engine": "dask", **more}, **ASKED)
@@ -225,7 +225,7 @@ def test_what_cannot_be_done_at_addresses_is_refused(in_memory, tmp_path, monkey
     assert not in_memory.find("/out.parquet")
 
 
-def test_csv_files_need_a_path_beside_which_they_are_rewritten(in_memory, table, tmp_path):
+def test_csv_files_need_a_local_path_for_rewritten_parts(in_memory, table, tmp_path):
     table.write_csv(tmp_path / "in.csv")
     with pytest.raises(InputError, match="Convert them to Parquet first"):
         shoal.mask(tmp_path / "in.csv", 3, engine="dask", output="memory://out.parquet", **ASKED)
@@ -262,7 +262,7 @@ def _refuse(*_):
     raise VerificationError("fewer than k")
 
 
-def test_a_frame_that_changes_from_one_computation_to_the_next_is_found_out(table, here):
+def test_a_frame_that_changes_between_computations_is_detected(table, here):
     seen = []
 
     def make(start):
@@ -275,7 +275,7 @@ def test_a_frame_that_changes_from_one_computation_to_the_next_is_found_out(tabl
     shoal.mask(frame.persist(), 3, **ASKED)
 
 
-def test_a_file_that_changes_meanwhile_is_found_out(table, tmp_path, here, monkeypatch):
+def test_a_file_that_changes_during_the_run_is_detected(table, tmp_path, here, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet")
     group = pipeline._group
 
@@ -289,9 +289,9 @@ def test_a_file_that_changes_meanwhile_is_found_out(table, tmp_path, here, monke
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_numbers_that_are_text_are_refused_in_a_frame(table, here):
+def test_numbers_stored_as_text_are_refused_in_a_frame(table, here):
     frame = table.select("b").to_pandas().assign(pay=[*map(str, range(699)), "Total"])
-    with pytest.raises(InputError, match="'pay' holds numbers, but record 700 holds 'Total'"):
+    with pytest.raises(InputError, match="'pay' contains numbers, but record 700 holds 'Total'"):
         shoal.mask(dd.from_pandas(frame, npartitions=3), 3)
 
 
@@ -338,7 +338,7 @@ def test_labels_of_a_frame(table, expected, tmp_path, here):
 def test_all_files_have_one_schema():
     null, text = pa.schema([("x", pa.null())]), pa.schema([("x", pa.string())])
     assert one_schema([null, text, null], "Output") == text
-    with pytest.raises(InputError, match="other types in one partition"):
+    with pytest.raises(InputError, match="different column types in different partitions"):
         one_schema([text, pa.schema([("x", pa.int64())])], "Output out.parquet")
 
 
@@ -346,7 +346,7 @@ def test_all_files_have_one_schema():
 
 
 class Counting:
-    """Dask, but for running anything: it counts the tasks that it is asked to run."""
+    """A Dask client that counts the requested tasks instead of running them."""
 
     base, delayed, tasks = dask.base, staticmethod(dask.delayed), 0
 
@@ -395,7 +395,7 @@ def test_the_number_of_tasks_grows_as_the_number_of_partitions(monkeypatch):
 
 
 def test_arguments_of_many_tasks_are_in_the_graph_once(table, here, monkeypatch):
-    """A task holds its own part of what is sent, not all of it."""
+    """A task contains only its own part of the arguments."""
     sizes = {}
     real = dask.delayed
 

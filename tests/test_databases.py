@@ -28,7 +28,7 @@ from shoal.tables.files import read_table
 sqlite_driver = pytest.importorskip("adbc_driver_sqlite", reason="the extra shoal[sql] is not installed")
 postgresql_driver = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra shoal[sql] is not installed")
 
-SECRET = "s3cret/p@ss:w"  # signs that a part of an address usually ends with
+SECRET = "s3cret/p@ss:w"  # characters that usually end a part of an address
 ENCODED = "s3cret%2Fp%40ss%3Aw"
 ROLES = {"columns": ["age", "pay", "cost", "job"], "by": "region", "rest": "drop"}
 ASSESSED = ["--by", "region", "--nominal", "job"]
@@ -143,7 +143,7 @@ def test_compare_and_assess_read_databases(people, tmp_path):
     assert in_python.risk.anonymity.k == len(FRAME)
 
 
-def test_a_path_from_the_root_has_four_slashes_and_one_from_here_three(people, monkeypatch):
+def test_absolute_paths_have_four_slashes_and_relative_ones_three(people, monkeypatch):
     path = Path(people.removeprefix("sqlite:///"))
     monkeypatch.chdir(path.parent)
     for address in ("sqlite:///people.db", f"sqlite:///{path}", "SQLite:///people.db"):
@@ -158,18 +158,18 @@ def test_a_path_from_the_root_has_four_slashes_and_one_from_here_three(people, m
         ("SELECT 1 AS a, 2 AS a", "'a' appears more than once"),
         ("DELETE FROM people", "readonly"),
         ("DROP TABLE people", "readonly"),
-        (" ", "parameter 'query' is missing"),
-        (None, "parameter 'query' is missing"),
+        (" ", "parameter 'query' is required"),
+        (None, "parameter 'query' is required"),
     ],
 )
-def test_a_query_without_an_answer_is_refused_in_one_line(people, query, reason):
+def test_a_query_without_a_result_is_refused_in_one_line(people, query, reason):
     with pytest.raises((FileError, InputError), match=f"(?i){reason}") as refused:
         shoal.mask(people, 5, query=query)
     assert "\n" not in str(refused.value)
     assert len(read_database(people, "people")) == len(FRAME)
 
 
-def test_what_a_database_cannot_do_is_refused_by_name(people, tmp_path):
+def test_options_that_databases_do_not_support_are_refused_by_name(people, tmp_path):
     out = tmp_path / "out.parquet"
     for setting in ({"engine": "local"}, {"memory": "1GB"}, {"engine": "dask"}, {"engine": "spark"}):
         with pytest.raises(InputError, match=rf"{next(iter(setting))}=.*export it to a Parquet file"):
@@ -185,7 +185,7 @@ def test_what_a_database_cannot_do_is_refused_by_name(people, tmp_path):
         shoal.assess(tmp_path / "in.csv", tmp_path / "in.csv", query="people")
     with pytest.raises(InputError, match="must be text, not a Path"):
         shoal.mask(Path(people), 5, query="people")
-    with pytest.raises(InputError, match="is a database, which is only read"):
+    with pytest.raises(InputError, match="is a database, but shoal writes only files"):
         shoal.mask(FRAME, 5, output=people)
     with pytest.raises(FileError, match=r"file absent\.db does not exist"):
         shoal.mask("sqlite:///absent.db", 5, query="people")
@@ -219,13 +219,13 @@ def test_a_missing_library_is_named_with_its_extra(address, library, extra, monk
 
 
 def test_a_missing_driver_is_named():
-    with pytest.raises(FileError, match=r"needs an ADBC driver called 'mssql'.*dbc install mssql") as refused:
+    with pytest.raises(FileError, match=r"requires the ADBC driver 'mssql'.*dbc install mssql") as refused:
         shoal.mask(f"sqlserver://ann:{ENCODED}@127.0.0.1/register", 5, query="people")
     assert "ann:***@" in str(refused.value)
 
 
 def test_an_installed_driver_is_used_and_its_errors_show_no_password(people, tmp_path, monkeypatch):
-    # The driver for SQLite in place of one for MySQL: it takes the address for the name of a file, and says so.
+    # SQLite's driver instead of MySQL's: it takes the address as the name of a file, and its error shows that.
     library = next(Path(sqlite_driver.__file__).parent.glob("libadbc_driver_sqlite*"))
     (tmp_path / "mysql.toml").write_text(f'name = "stand-in"\nversion = "1"\n[Driver]\nshared = {str(library)!r}\n')
     monkeypatch.setenv("ADBC_DRIVER_PATH", str(tmp_path))
@@ -414,7 +414,7 @@ def test_postgresql_is_only_read(register, query):
 
 
 def password_in(text):
-    """Return whether a text shows the password, as it is or as an address holds it."""
+    """Return whether a text shows the password, plain or encoded."""
     return SECRET in text or ENCODED in text
 
 
@@ -505,12 +505,12 @@ def test_errors_of_postgresql_are_one_line_without_the_password(server, place, r
 
 
 def test_a_password_that_breaks_the_address_is_refused_before_a_driver_sees_it():
-    with pytest.raises(InputError, match=r"ann:\*\*\*@127.* must encode.*%40 for @") as refused:
+    with pytest.raises(InputError, match=r"ann:\*\*\*@127.* must be encoded.*%40 for @") as refused:
         shoal.mask(f"postgresql://ann:{SECRET}@127.0.0.1/register", 5, query="people")
     assert SECRET[:6] not in str(refused.value)
 
 
-def test_a_hidden_password_is_asked_for_by_the_name_of_its_variable(server, monkeypatch):
+def test_refusal_names_environment_variable_of_hidden_password(server, monkeypatch):
     monkeypatch.delenv(PASSWORD, raising=False)
     with pytest.raises(InputError, match=f"Set it in the environment variable {PASSWORD}"):
         shoal.mask(f"postgresql://ann:***@{server}", 5, query="people")

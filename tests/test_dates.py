@@ -59,7 +59,7 @@ def cells_of(column):
             NEW_YEAR + DAY,
             NEW_YEAR + DAY,
         ),
-        # 10:00, 10:01 and 10:06 are whole minutes.
+        # Cells such as 10:00, 10:01 and 10:06 have whole minutes.
         (
             [NEW_YEAR + minutes * MINUTE for minutes in (600, 601, 606)],
             NEW_YEAR + 602 * MINUTE,
@@ -187,7 +187,7 @@ def test_nanoseconds_are_exact():
         assert release.data["when"].to_physical().to_list() == [start + 1] * 3 + [start + 1_000] * 3
 
 
-def test_what_a_float_cannot_count_is_said():
+def test_dates_beyond_float_precision_are_noted():
     """Nanoseconds over years are more than 2^53: they are released in microseconds, and a note says so."""
     counts = [1, 2_000, 10**18 + 1, 10**18 + 2_000]
     table = pl.DataFrame({"when": pl.Series(counts).cast(pl.Datetime("ns"))})
@@ -215,7 +215,7 @@ def test_midnights_of_a_time_zone():
     assert release.data["day"].dt.replace_time_zone(None).to_list() == [dt.datetime(2018, 11, 4, 1)] * 2
 
 
-def test_the_hour_that_comes_twice_is_told_apart():
+def test_the_repeated_hour_is_distinguished():
     """Moments, not clocks, are compared: a medoid in the second 02:30 of October stays in it."""
     moments = pl.Series([dt.datetime(2024, 10, 27, 1, 30)] * 2, dtype=pl.Datetime("us", "UTC"))
     table = pl.DataFrame({"when": moments.dt.convert_time_zone("Europe/Berlin")})
@@ -539,7 +539,7 @@ def test_rare_patterns_of_missing_dates_are_joined():
         ),
     ],
 )
-def test_what_is_no_date_is_refused(tmp_path, cells, asked, words, engine):
+def test_text_that_is_not_a_date_is_refused(tmp_path, cells, asked, words, engine):
     if engine == "dask":
         pytest.importorskip("dask.dataframe")
     source = write_csv(tmp_path / "in.csv", visit=cells * 3, x=range(6))
@@ -552,7 +552,7 @@ def test_what_is_no_date_is_refused(tmp_path, cells, asked, words, engine):
 @pytest.mark.parametrize(
     "format_", ["", "%Y", "%m.%Y", "%d.%m", "%I:%M", "%Y-%m-%d %z", "soon", "%q", 7, "%A", "%H:%S"]
 )
-def test_a_format_must_say_whole_dates_or_times(format_):
+def test_a_format_must_describe_whole_dates_or_times(format_):
     if format_ == "":
         assert find_format(pl.Series(["", "x"])) is None
         return
@@ -563,15 +563,15 @@ def test_a_format_must_say_whole_dates_or_times(format_):
 @pytest.mark.parametrize(
     ("column", "kinds", "words"),
     [
-        (pl.Series([1, 2, 3]), {"a": shoal.Date()}, "must hold dates, times, durations or text.*Int64"),
-        (pl.Series([1.5, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "must hold dates, times, durations or text.*Float64"),
+        (pl.Series([1, 2, 3]), {"a": shoal.Date()}, "must contain dates, times, durations or text.*Int64"),
+        (pl.Series([1.5, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "must contain dates, times, durations or text.*Float64"),
         (pl.Series([1, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "record 1 holds '1'"),
         (pl.Series([NEW_YEAR] * 3), {"a": shoal.Date("%Y-%m-%d")}, "without a format"),
         (pl.Series([NEW_YEAR] * 3), {"a": shoal.Nominal()}, "already has a type.*got Nominal"),
         (pl.Series(["2024-01-01"] * 3), None, "looks like dates"),
     ],
 )
-def test_what_goes_beyond_is_refused_by_name(column, kinds, words):
+def test_dates_out_of_range_are_refused_by_name(column, kinds, words):
     with pytest.raises(InputError, match=words):
         shoal.mask(pl.DataFrame({"a": column}), 2, columns=["a"], kinds=kinds)
 
@@ -592,12 +592,12 @@ def test_types_that_are_no_dates_are_refused_by_name():
     with pytest.raises(InputError, match=r"'a'.*period\[M\].*to_timestamp"):
         shoal.mask(periods, 2, columns=["a"])
     odd = pd.DataFrame({"a": pd.date_range("2024-01-01", periods=4, tz="+05:30")})
-    with pytest.raises(InputError, match=r"time zone with a name.*UTC\+05:30"):
+    with pytest.raises(InputError, match=r"must have a named time zone.*UTC\+05:30"):
         shoal.mask(odd, 2, columns=["a"])
     spans = pa.table({"a": pa.array([pa.MonthDayNano([1, 2, 3])] * 4)})
     with pytest.raises(InputError, match="month_day_nano_interval"):
         shoal.mask(spans, 2, columns=["a"])
-    with pytest.raises(InputError, match="arrays hold numbers"):
+    with pytest.raises(InputError, match="arrays contain numbers"):
         shoal.mask(np.arange(4.0), 2, columns=[0], kinds={0: shoal.Date()})
 
 
@@ -647,8 +647,8 @@ def test_a_frame_of_dates_is_written_as_text_and_counted(tmp_path):
     assert release.verified.startswith("every combination of born, seen, opens, lasts")
 
 
-def test_the_recount_sees_a_date_that_stands_alone(monkeypatch, tmp_path):
-    """What is counted are the cells as they were written: with one date changed, nothing is released."""
+def test_the_recount_detects_a_unique_date(monkeypatch, tmp_path):
+    """The recount reads the written cells: with one date changed, nothing is released."""
     from shoal.core.errors import VerificationError
     from shoal.kinds.time_scale import Scale
 
@@ -735,7 +735,7 @@ def test_dates_on_the_command_line(visits, tmp_path):
         ([], "--date visit=%d.%m.%Y"),
     ],
 )
-def test_the_command_line_says_the_way_out(visits, tmp_path, flags, words):
+def test_the_command_line_names_the_remedy(visits, tmp_path, flags, words):
     done = command("mask", visits, "-k", 3, "-c", "visit", *flags, "-o", tmp_path / "out.csv")
     assert done.returncode != 0
     assert words in " ".join(done.stderr.split())
@@ -750,7 +750,7 @@ def test_the_command_of_inspect_works_as_printed(visits, tmp_path):
     assert {"visit", "start", "seen", "age", "cost"} <= set(pl.read_csv(tmp_path / "visits-masked.csv").columns)
 
 
-def test_what_inspect_says_of_dates(tmp_path):
+def test_inspect_describes_dates(tmp_path):
     days = [dt.date(2020, 1 + i % 9, 1 + i % 9) for i in range(60)]
     rng = np.random.default_rng(0)  # no column is a copy of another, which would be dropped
     table = pl.DataFrame(

@@ -58,7 +58,7 @@ def test_by_hand():
     assert exact.rows() == [(1170.98333333333, 1.66666666666667)] * 3
 
 
-def test_what_rounding_loses_counts_in_the_loss():
+def test_rounding_counts_in_the_loss():
     X = np.array([[0.1], [0.2], [0.2], [0.3], [0.3], [0.4]])
     fitted, exact = (shoal.mask(X, 3, decimals=decimals, **FLOAT) for decimals in ("fit", "all"))
     assert fitted.data.ravel().tolist() == [0.17] * 3 + [0.33] * 3

@@ -1,4 +1,4 @@
-"""Whoever has the masked table and its report solves for the values of a group, and learns no more than their mean."""
+"""Intruders with the masked table and its report solve for the values of a group, and learn only their mean."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def lonely(deviation):
 
 
 def among_pairs(deviation):
-    """A column of equal pairs but for one, and one whose pairs differ by as much as leaves the loss the same."""
+    """Return a column of equal pairs except for one, and a column with different pairs and the same loss."""
     x = np.array([*np.repeat(100.0 * np.arange(29), 2), 9e3 - deviation, 9e3 + deviation])
     means = np.arange(30.0) * 7 % 30
     left = 0.005 - 2 * deviation**2 / np.square(x - x.mean()).sum()
@@ -36,7 +36,7 @@ def among_pairs(deviation):
 
 
 def page_of(table, **more):
-    """Return all that a page says, but for the seconds of the run."""
+    """Return the text of a page without the seconds of the run."""
     release = shoal.mask(table, 2, columns=table.columns, method="mdav", **EXACT)
     return release, repr(release_page(replace(release, timings={}), original=table, **more))
 
@@ -48,7 +48,7 @@ def losses_in(page):
 
 
 @pytest.mark.parametrize("table", [lonely, among_pairs])
-def test_a_group_may_have_any_spread_by_all_that_the_page_says(table):
+def test_the_page_is_consistent_with_any_spread_of_a_group(table):
     """The attacker tries deviations: the masked table is the same for all of them, and so is the page."""
     releases, pages = zip(*(page_of(table(deviation)) for deviation in (40.0, 80.0, 160.0)), strict=True)
     assert all(np.allclose(release.data, releases[0].data, rtol=1e-12, atol=1e-12) for release in releases)
@@ -57,15 +57,15 @@ def test_a_group_may_have_any_spread_by_all_that_the_page_says(table):
     assert created[0] == created[1] == created[2]
 
 
-def test_without_the_original_no_more_is_said():
+def test_a_report_without_the_original_shows_no_more():
     pages = [release_page(replace(shoal.mask(lonely(d), 2, columns="x", **EXACT), timings={})) for d in (40.0, 80.0)]
     first, second = (re.sub(r'"created": "[^"]*"', "", repr(page)) for page in pages)
     assert first == second
     assert "under 5 %" in first
 
 
-def test_the_exact_loss_gives_both_values_away():
-    """What the page must not say: the attack that it is kept from."""
+def test_the_exact_loss_discloses_both_values():
+    """The attack that the page would allow if it showed the exact loss."""
     release = shoal.mask(lonely(40.0), 2, columns="x", **EXACT)
     mean, loss = release.data["x"].max(), release.loss / 100
     # SSE = 2 d², SST = 2 d² + (2 − 4/60) mean²
@@ -73,7 +73,7 @@ def test_the_exact_loss_gives_both_values_away():
     assert mean + found == pytest.approx(1040.0, abs=1e-6)
 
 
-def test_what_many_groups_make_up_is_told_to_three_digits():
+def test_figures_of_many_groups_have_three_digits():
     table = pl.DataFrame({"x": np.random.default_rng(0).random(400), "y": np.random.default_rng(1).random(400)})
     release, page = page_of(table, comparison=compare_around(shoal.mask(table, 2, columns=["x", "y"]), table))
     assert 4 * release.group_loss < release.loss
@@ -109,8 +109,8 @@ def test_the_rule():
     ]  # fmt: skip
 
 
-def test_of_a_category_that_one_group_dominates_nothing_is_told():
-    """Which share of its cells changed would tell the cells of that group."""
+def test_nothing_is_reported_of_a_category_dominated_by_one_group():
+    """The share of changed cells would disclose the cells of that group."""
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60), "c": rng.choice(["a", "b"], 60)})
     release = shoal.mask(table, 3, columns=["x", "y", "c"], kinds={"c": shoal.Nominal()}, method="mdav")

@@ -73,7 +73,7 @@ def small_parts(monkeypatch, one_template):
 
 @pytest.fixture(params=["forked", "spawned"])
 def kind(request, monkeypatch):
-    """How workers come to be; spawned is the way of all systems but Linux."""
+    """Start method of workers; all systems except Linux spawn them."""
     if request.param == "forked" and not process_pool.FORKS:
         pytest.skip("no forks")
     monkeypatch.setattr(process_pool, "FORKS", request.param == "forked")
@@ -175,7 +175,7 @@ def test_csv_to_parquet(tmp_path):
 
 
 def kill_workers(pids, delays):
-    """Kill a worker process some time after one has come up, whatever it is doing then; once for each delay."""
+    """Kill a worker process some time after its start, whatever it is doing; once per delay."""
 
     def alive():
         return [process for process in pids["workers"] if process.pid not in pids["killed"]]
@@ -219,7 +219,7 @@ def test_workers_that_keep_dying_are_an_error():
 
 
 @pytest.mark.usefixtures("kind")
-def test_what_works_aside_ends_with_the_block(tmp_path, monkeypatch):
+def test_background_work_ends_with_the_block(tmp_path, monkeypatch):
     started, spawned = [], process_pool.Spawned
     monkeypatch.setattr(process_pool, "Spawned", lambda: started.append(spawned()) or started[-1])
     found = tmp_path / "found"
@@ -234,7 +234,7 @@ def test_what_works_aside_ends_with_the_block(tmp_path, monkeypatch):
     assert len(started) == 2
 
 
-def test_what_cannot_be_started_aside_is_not_missed(monkeypatch):
+def test_background_work_that_cannot_start_is_skipped(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with process_pool.working_aside(lambda: partial(time.sleep, 600)):
         pass
@@ -264,7 +264,7 @@ def test_errors_of_a_worker_arrive():
 
 
 @pytest.mark.usefixtures("kind")
-def test_a_task_that_cannot_be_sent_is_an_error_and_no_end():
+def test_a_task_that_cannot_be_sent_raises_an_error():
     with Workers(1, fresh_state()) as pool:
         with pytest.raises((pickle.PicklingError, AttributeError)):
             list(pool.map(len, [(lambda: None,)]))
@@ -307,7 +307,7 @@ def test_a_killed_template_is_replaced():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no forks")
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_what_is_forked_has_one_thread(table, tmp_path, monkeypatch, ending):
+def test_forked_processes_have_one_thread(table, tmp_path, monkeypatch, ending):
     """A fork has the locks of other threads, but not the threads that would release them."""
     threads, parents = [], []
     fork = process_pool.Template.fork
@@ -333,7 +333,7 @@ def test_what_is_forked_has_one_thread(table, tmp_path, monkeypatch, ending):
     ("asked", "loaded"), [({}, []), ({"by": "region"}, ["polars"]), ({"missing": "group"}, ["polars"])]
 )
 def test_workers_import_what_a_table_needs(table, tmp_path, monkeypatch, asked, loaded):
-    """Each library that a worker imports is memory of its own, of all workers."""
+    """Each library that workers import takes memory in every worker."""
     found, peaks = [], Workers.peaks
 
     def seen(self):
@@ -355,7 +355,7 @@ START_A_THREAD = "import threading; threading.Thread(target=threading.Event().wa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no forks")
 @pytest.mark.parametrize("code", [START_A_THREAD, "import polars; polars.DataFrame()", "import polars.selectors"])
-def test_what_has_threads_is_not_forked(code):
+def test_processes_with_threads_are_not_forked(code):
     with Workers(2, fresh_state()) as pool:
         (parent,) = pool.map(os.getppid, [()])
         assert parent == pool._template.pid
@@ -402,7 +402,7 @@ def test_an_interrupt_leaves_the_old_file(tmp_path):
 
 @pytest.mark.parametrize("missing", ["drop", "group"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_labels_are_those_of_memory_but_for_their_numbers(table, tmp_path, missing, ending):
+def test_labels_are_those_of_memory_except_for_their_numbers(table, tmp_path, missing, ending):
     table = table.with_columns(b=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("b")))
     table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     labels = tmp_path / f"labels.{ending}"
@@ -615,7 +615,7 @@ def test_a_file_that_is_not_parquet(tmp_path):
         masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
 
 
-def test_memory_at_hand_is_that_of_the_container(tmp_path, monkeypatch):
+def test_available_memory_is_that_of_the_container(tmp_path, monkeypatch):
     from shoal.core import memory_limits
 
     free = memory_limits.available_memory()
@@ -631,7 +631,7 @@ def test_memory_at_hand_is_that_of_the_container(tmp_path, monkeypatch):
     assert memory_limits.available_memory() == 0
 
 
-def test_long_records_anywhere_in_a_file_are_counted_with(tmp_path):
+def test_long_records_anywhere_in_a_file_are_counted(tmp_path):
     from shoal.tables.sources import record_bytes
 
     n = 40_000
@@ -645,7 +645,7 @@ def test_long_records_anywhere_in_a_file_are_counted_with(tmp_path):
         assert min(found) < 200
 
 
-def test_a_file_that_is_changed_meanwhile_is_not_released(table, tmp_path, monkeypatch):
+def test_a_file_that_changes_during_the_run_is_not_released(table, tmp_path, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     real = local._join_parquet
 
@@ -660,7 +660,7 @@ def test_a_file_that_is_changed_meanwhile_is_not_released(table, tmp_path, monke
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_a_table_goes_to_disk_by_what_masking_it_holds(tmp_path, monkeypatch, ending):
+def test_the_engine_depends_on_the_memory_of_masking(tmp_path, monkeypatch, ending):
     """5 million × 20 held 7.4 GB in memory where the rule foresaw 1.6: nine times its numbers, not twice."""
     from shoal.tables import files
 

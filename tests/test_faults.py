@@ -1,4 +1,4 @@
-"""A run that is ended between any two of its steps, on every engine: files, messages, leftovers, processes."""
+"""Runs that end between any two steps, on every engine: files, messages, leftovers, processes."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ from shoal.masking import pipeline
 from shoal.tables import outputs
 
 ENGINES = ("memory", "local", "dask")
-# What a run does, in this order; it is ended before each of them, and after the last.
+# Steps of a run, in order; the run is ended before each of them, and after the last.
 STEPS = [
     (pipeline, "choose_masked"),
     (pipeline, "check_engine"),
@@ -118,7 +118,7 @@ def marked(folder):
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 @pytest.mark.parametrize("step", range(len(STEPS)), ids=[name for _, name in STEPS])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder, monkeypatch, template, engine, step):
+def test_a_killed_run_leaves_old_files_and_leftovers_that_the_next_removes(folder, monkeypatch, template, engine, step):
     if template is None:
         pytest.skip("there are no forks here")
     template.run(site.addsitedir, str(Path(__file__).parent))
@@ -139,7 +139,7 @@ def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder,
         time.sleep(0.05)
     assert marked(folder) == [], "workers end with the process that started them"
     monkeypatch.setattr(outputs, "YOUNG", 0.0)
-    # Only Dask takes the place of a folder that it wrote.
+    # Only Dask replaces a folder that it wrote.
     done = command(*arguments(engine if placed else "memory"), cwd=folder)
     assert done.returncode == 0, done.stderr
     assert are_new(folder) == {True}
@@ -147,7 +147,7 @@ def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder,
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, monkeypatch, sign):
+def test_ctrl_c_releases_the_groups_of_a_search_and_sigterm_nothing(folder, monkeypatch, sign):
     group = pipeline._group
 
     def interrupted(*given):
@@ -164,7 +164,7 @@ def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, 
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("keep", [True, False])
-def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, keep, before):
+def test_an_interrupt_at_the_start_of_work_leaves_no_thread(monkeypatch, keep, before):
     """A run that was interrupted within `Thread.start` once went on, and left its files."""
     started, ended = threading.Event(), threading.Event()
     start = threading.Thread.start
@@ -197,7 +197,7 @@ def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, 
     assert ended.is_set() != before
 
 
-def test_a_second_interrupt_ends_work_that_never_looks_at_the_first():
+def test_a_second_interrupt_ends_work_that_ignores_the_first():
     """The interpreter once waited for the thread of the work until it had ended by itself."""
     code = """
 import time
@@ -216,7 +216,7 @@ watch(work, None)
         time.sleep(0.5)
         assert process.poll() is None, "the first waits for the work"
         try:
-            for _ in range(5):  # a signal that comes before the last was seen is lost
+            for _ in range(5):  # a signal that arrives before the last was handled is lost
                 process.send_signal(signal.SIGINT)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(2)
@@ -250,7 +250,7 @@ watch(work, None)
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_a_method_that_is_stopped_before_it_began_writes_nowhere_else(method, monkeypatch):
+def test_a_method_stopped_before_its_start_writes_within_its_array(method, monkeypatch):
     """Records that were left over were once added to groups that did not exist, beyond the end of an array."""
 
     def guarded(X, place, groups, labels):

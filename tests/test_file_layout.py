@@ -1,4 +1,4 @@
-"""Files that are no plain tables: titles above the header, or no header at all."""
+"""Files with titles above the header, without a header, or with several sheets."""
 
 import inspect
 
@@ -90,7 +90,7 @@ def test_titles_are_refused_with_the_line_of_the_header_and_the_remedy(tmp_path,
         "name;city\nAnn;Rome\nBob;Oslo\n",
     ],
 )
-def test_tables_are_not_taken_for_titles(tmp_path, content):
+def test_tables_are_not_mistaken_for_titles(tmp_path, content):
     (tmp_path / "in.csv").write_text(content)
     try:
         read_table(tmp_path / "in.csv")
@@ -140,7 +140,7 @@ def test_engines_that_read_in_parts_refuse_a_layout(tmp_path, engine, layout):
         ({"skip_rows": "2"}, InputError, "'skip_rows' must be a number of lines from 0, got '2'"),
     ],
 )
-def test_a_layout_that_cannot_be(tmp_path, layout, error, words):
+def test_impossible_layouts_are_refused(tmp_path, layout, error, words):
     lines(tmp_path / "in.csv", [NAMES], RECORDS)
     with pytest.raises(error, match=words):
         shoal.mask(tmp_path / "in.csv", 5, **ASKED, **layout)
@@ -183,10 +183,10 @@ def test_a_wrong_sheet_is_refused_with_the_names_of_all(workbook):
         shoal.mask(workbook, 5, sheet="Child", **ASKED)
 
 
-def test_a_note_tells_of_other_sheets(tmp_path, workbook):
+def test_a_note_reports_other_sheets(tmp_path, workbook):
     assert any("has 2 sheets" in note and "'sheet'" in note for note in shoal.mask(workbook, 5, **ASKED).notes)
     done = command("mask", workbook, "-k", 5, "-c", "age", "-c", "pay", "-o", tmp_path / "out.csv")
-    assert "the file has 2 sheets, and only the first was read; --sheet names another" in done.stdout
+    assert "the file has 2 sheets, and only the first was read; --sheet selects another" in done.stdout
 
 
 def test_every_command_takes_a_sheet(tmp_path, workbook):

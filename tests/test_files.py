@@ -1,4 +1,4 @@
-"""Files in and out: dialects, formats, and that nothing is lost, changed or half written."""
+"""Files in and out: dialects, formats, and no lost, changed or half-written data."""
 
 import csv
 import pickle
@@ -42,7 +42,7 @@ def masked_lines(tmp_path, content, name="in.csv", encoding="utf-8", **keywords)
     return (tmp_path / "out.csv").read_bytes().decode(encoding).splitlines(), release
 
 
-def test_what_is_not_masked_is_written_back_as_it_was(tmp_path):
+def test_unmasked_columns_are_written_back_unchanged(tmp_path):
     lines, _ = masked_lines(tmp_path, ROWS, columns=["v"], keep=["id"], **UNCHANGED)
     assert lines == ["id,v,w,note", "007,2.0,10,a", "008,2.0,20,NA", '009,9.0,30,"x, y"', "010,9.0,40,"]
 
@@ -61,7 +61,7 @@ def test_codes_with_leading_zeros_are_not_numbers_unless_named(tmp_path):
 @pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", ","), (";", "."), ("\t", "."), ("|", ",")])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_dialects_are_found_out_and_kept(tmp_path, delimiter, decimal, encoding, newline):
+def test_dialects_are_detected_and_kept(tmp_path, delimiter, decimal, encoding, newline):
     cells = [["café", "v"], ["ä", "1.5"], ["é", "2.5"], ["ß", "8.5"], ["ü", "9.0"]]
     content = newline.join(delimiter.join(row).replace(".", decimal) for row in cells) + newline
     masked_lines(tmp_path, content, encoding=encoding, columns=["v"], **UNCHANGED)
@@ -78,12 +78,16 @@ def test_given_dialect_wins(tmp_path):
 @pytest.mark.parametrize(
     ("keywords", "error", "words"),
     [
-        ({"encoding": "utf-9"}, InputError, "'encoding' must be a known encoding, got 'utf-9'"),
-        ({"encoding": "rot13"}, InputError, "'encoding' must be a known encoding, got 'rot13'. Use one of text"),
-        ({"encoding": "hex"}, InputError, "'encoding' must be a known encoding, got 'hex'"),
-        ({"encoding": "zlib"}, InputError, "'encoding' must be a known encoding, got 'zlib'"),
-        ({"encoding": "undefined"}, InputError, "'encoding' must be a known encoding, got 'undefined'"),
-        ({"encoding": 5}, InputError, "'encoding' must be a known encoding, got 5"),
+        ({"encoding": "utf-9"}, InputError, "'encoding' must be a known text encoding, such as 'utf-8', got 'utf-9'"),
+        ({"encoding": "rot13"}, InputError, "'encoding' must be a known text encoding, such as 'utf-8', got 'rot13'"),
+        ({"encoding": "hex"}, InputError, "'encoding' must be a known text encoding, such as 'utf-8', got 'hex'"),
+        ({"encoding": "zlib"}, InputError, "'encoding' must be a known text encoding, such as 'utf-8', got 'zlib'"),
+        (
+            {"encoding": "undefined"},
+            InputError,
+            "'encoding' must be a known text encoding, such as 'utf-8', got 'undefined'",
+        ),
+        ({"encoding": 5}, InputError, "'encoding' must be a known text encoding, such as 'utf-8', got 5"),
         ({"encoding": "utf-16"}, FileError, "is not in encoding 'utf-16': .* Set another encoding"),
         ({"encoding": "ascii"}, FileError, "is not in encoding 'ascii'"),
         ({"decimal": ";"}, InputError, r"'decimal' must be '\.' or ',', got ';'"),
@@ -137,7 +141,7 @@ def test_a_thousands_sign_is_read_once_it_is_named(tmp_path, engine, sign):
         ),
     ],
 )
-def test_what_is_no_number_with_a_thousands_sign_is_refused(tmp_path, cells, keywords, words):
+def test_text_that_is_not_a_number_with_a_thousands_sign_is_refused(tmp_path, cells, keywords, words):
     with pytest.raises(InputError, match=words):
         masked_lines(tmp_path, "\n".join(["id;v", *(f"{i};{cell}" for i, cell in enumerate(cells)), ""]), columns="v",
                      **keywords)  # fmt: skip
@@ -268,7 +272,7 @@ def test_paths_that_cannot_be_used(tmp_path, source, target, error, words):
 def test_a_read_only_folder_is_refused_before_work(tmp_path, monkeypatch):
     (tmp_path / "in.csv").write_text(ROWS)
     monkeypatch.setattr("shoal.tables.files.os.access", lambda *_: False)
-    with pytest.raises(FileError, match="read-only for you"):
+    with pytest.raises(FileError, match="no write permission for folder"):
         shoal.mask(tmp_path / "in.csv", 2, output=tmp_path / "out.csv")
 
 
@@ -320,7 +324,7 @@ def test_an_encoding_that_cannot_hold_the_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "cells"), [("a;b", [1.5, 2.5]), ("a", ["x|y", "z"]), ("a", ["1,5", None])])
-def test_a_file_of_one_column_is_read_alike_with_any_delimiter(tmp_path, name, cells):
+def test_a_file_of_one_column_is_read_equally_with_any_delimiter(tmp_path, name, cells):
     write_csv(pl.DataFrame({name: cells}), tmp_path / "x.csv", Dialect())
     for delimiter in ",;\t|":
         with (tmp_path / "x.csv").open(newline="") as file:
@@ -329,7 +333,7 @@ def test_a_file_of_one_column_is_read_alike_with_any_delimiter(tmp_path, name, c
 
 
 @pytest.mark.parametrize(("name", "extra"), [("in.sav", "stat"), ("in.xlsx", "excel")])
-def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch, name, extra):
+def test_without_the_extra_the_remedy_is_named(tmp_path, monkeypatch, name, extra):
     import sys
 
     (tmp_path / name).write_bytes(b"$FL2")
@@ -354,7 +358,9 @@ def test_decimals_are_numbers_in_files_that_hold_doubles(tmp_path, suffix):
     for name in ("paid", "unpaid"):
         assert written[name].cast(pl.Float64).to_list() == table[name].cast(pl.Float64).to_list()
     long = table.with_columns(paid=pl.Series([Decimal("1234567890123456789.01")] * 12, dtype=pl.Decimal(30, 2)))
-    with pytest.raises(FileError, match=r"about 15 digits, but column 'paid', of type Decimal.*has longer ones"):
+    with pytest.raises(
+        FileError, match=r"cannot store numbers of more than about 15 digits, as in column 'paid' of type Decimal"
+    ):
         shoal.mask(long, 3, columns=["age"], keep=["paid"], output=tmp_path / f"long{suffix}")
     assert not (tmp_path / f"long{suffix}").exists()
 
@@ -381,7 +387,7 @@ def test_confidential_durations_are_as_close_in_a_file_of_text(tmp_path):
 
 @pytest.mark.parametrize("engine", ["local", "dask"])
 def test_columns_of_a_csv_file_have_one_type_in_a_parquet_file_by_any_engine(tmp_path, engine, monkeypatch):
-    """Text here and numbers there would be other values; closeness of numbers would be counted as that of words."""
+    """As text in one part and numbers in another, values would differ, and closeness would treat numbers as words."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 40)
     rng = np.random.default_rng(0)
     table = pl.DataFrame(
@@ -419,7 +425,7 @@ def test_units_that_were_times_are_numbers_in_a_file_of_stata(tmp_path):
     assert sorted(found["unit"].to_list()) == list(range(1, 13))
 
 
-# Excel: the first sheet comes back cell by cell but for what is masked
+# Excel: the first sheet comes back cell by cell except for masked columns
 
 
 @pytest.fixture
@@ -458,7 +464,7 @@ def test_excel_files_keep_dates_integers_and_text(tmp_path, sheet):
 def test_the_same_table_makes_the_same_excel_file(tmp_path, sheet):
     for name in ("a.xlsx", "b.xlsx"):
         write_file(sheet, tmp_path / name)
-        time.sleep(1.1)  # a file that told when it was made would tell the second
+        time.sleep(1.1)  # a file with a time of creation would differ after a second
     assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
 
 
@@ -471,10 +477,15 @@ def test_text_far_below_numbers_is_not_lost(tmp_path):
 @pytest.mark.parametrize(
     ("first", "names", "error", "words"),
     [
-        ([], ["Cover", "Data"], FileError, "no records in its first sheet, 'Cover', and only that is read, not 'Data'"),
+        (
+            [],
+            ["Cover", "Data"],
+            FileError,
+            "no records in its first sheet, 'Cover'; other sheets: 'Data'. Select one with 'sheet'",
+        ),
         ([], ["Data"], FileError, r"no records in its first sheet, 'Data'\.$"),
         ([["v", "v"], [1, 2]], ["Data"], InputError, "names must be unique, but 'v' appears more than once"),
-        ([["Incomes of 2020"], ["v", "w"], [1, 2]], ["Data"], FileError, "name all columns .* number 2 has no name"),
+        ([["Incomes of 2020"], ["v", "w"], [1, 2]], ["Data"], FileError, "name all columns .* column 2 has no name"),
     ],
 )
 def test_excel_files_that_are_no_tables(tmp_path, first, names, error, words):
@@ -491,11 +502,11 @@ def test_excel_files_that_are_no_tables(tmp_path, first, names, error, words):
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (pl.DataFrame({"v": np.zeros(1_048_576)}), "at most 1,048,575 records in a sheet, got 1,048,576"),
-        (pl.DataFrame({"v": ["x" * 32_768]}), "at most 32,767 characters in a cell; column 'v' has more"),
+        (pl.DataFrame({"v": np.zeros(1_048_576)}), "at most 1,048,575 records per sheet, got 1,048,576"),
+        (pl.DataFrame({"v": ["x" * 32_768]}), "at most 32,767 characters per cell; column 'v' has more"),
     ],
 )
-def test_what_excel_cannot_hold_is_refused(tmp_path, frame, words):
+def test_cells_that_excel_cannot_store_are_refused(tmp_path, frame, words):
     with pytest.raises(FileError, match=words):
         write_file(frame, tmp_path / "out.xlsx")
     assert not list(tmp_path.iterdir())
@@ -508,7 +519,7 @@ def test_excel_files_are_masked_in_memory(tmp_path, sheet):
             shoal.mask(tmp_path / source, 2, engine="local", output=tmp_path / target)
 
 
-# Statistical packages: whatever is not masked comes back cell by cell
+# Statistical packages: unmasked columns come back cell by cell
 
 
 @pytest.fixture
@@ -548,7 +559,7 @@ def test_spss_user_missing_cells_stay_where_nothing_is_masked(spss):
     assert kept.original_variable_types["answer"] == "F3.0"
     assert kept.variable_value_labels == {"answer": {98.0: "refused"}}
     assert kept.column_names_to_labels["income"] == "yearly income"
-    # In masked columns all that is missing looks alike, and no code of the original is defined.
+    # In masked columns missing cells have one spelling, and no code of the original is defined.
     assert after["income"].isna().sum() == 3
     assert "income" not in kept.missing_ranges
     assert b"CEO of ACME" not in (spss / "out.sav").read_bytes()
@@ -620,7 +631,7 @@ def test_stata_integers_and_tagged_missing_values_stay(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "read"), [(".sav", "sav"), (".zsav", "sav"), (".dta", "dta"), (".xpt", "xport")])
-def test_a_file_does_not_tell_when_it_was_written(tmp_path, suffix, read):
+def test_files_contain_no_time_of_writing(tmp_path, suffix, read):
     """The same run makes the same bytes, which a manifest promises."""
     library = pytest.importorskip("pyreadstat")
     write_file(pl.DataFrame({"age": np.arange(12.0), "town": ["a", "b"] * 6}), tmp_path / f"in{suffix}")
@@ -667,7 +678,7 @@ def test_a_number_column_with_a_slip_is_not_released_raw(tmp_path, engine, cells
         pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
     pl.DataFrame({"age": AGES, "pay": cells}).write_csv(tmp_path / "in.csv")
     asked = {"engine": engine, "output": tmp_path / "out.parquet"}
-    with pytest.raises(InputError, match=f"Column 'pay' holds numbers, but {words}.*keep=\\['pay'\\]"):
+    with pytest.raises(InputError, match=f"Column 'pay' contains numbers, but {words}.*keep=\\['pay'\\]"):
         shoal.mask(tmp_path / "in.csv", 3, **asked)
     assert not (tmp_path / "out.parquet").exists()
     shoal.mask(tmp_path / "in.csv", 3, keep=["pay"], **asked)
@@ -708,7 +719,7 @@ def test_the_remedies_mask_the_column(tmp_path, engine):
     ],
 )
 @pytest.mark.usefixtures("one_template")
-def test_text_that_is_no_numbers_is_masked_as_what_it_is_or_left_out(tmp_path, engine, cells, role):
+def test_text_without_numbers_is_masked_by_its_role_or_left_out(tmp_path, engine, cells, role):
     pl.DataFrame({"age": AGES, "x": cells}, schema_overrides={"x": pl.String}).write_csv(tmp_path / "in.csv")
     release = shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv")
     assert release.left == ()
@@ -719,12 +730,12 @@ def test_text_that_is_no_numbers_is_masked_as_what_it_is_or_left_out(tmp_path, e
 
 
 def test_one_slip_in_a_later_part_of_a_file_is_found(tmp_path, one_template, monkeypatch):
-    """Parts are looked at one by one: text prevails in the first one, numbers in all of them together."""
+    """Parts are checked one by one: text prevails in the first one, numbers in all of them together."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 1000)
     cells = [*("abcdefghij" * 10), *("x" * 900), *map(str, range(5000))]
     pl.DataFrame({"age": [i % 90 for i in range(6000)], "pay": cells}).write_csv(tmp_path / "in.csv")
     for engine in ("memory", "local"):
-        with pytest.raises(InputError, match="Column 'pay' holds numbers, but record 1 holds 'a'"):
+        with pytest.raises(InputError, match="Column 'pay' contains numbers, but record 1 holds 'a'"):
             shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv")
 
 
@@ -750,7 +761,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
 def test_numbers_in_a_frame_that_are_text_are_not_released_raw(make):
-    with pytest.raises(InputError, match=r"Column 'pay' holds numbers, but (record 40 holds 'n/a\?'|its type is)"):
+    with pytest.raises(InputError, match=r"Column 'pay' contains numbers, but (record 40 holds 'n/a\?'|its type is)"):
         shoal.mask(make(), 3)
     assert shoal.mask(make(), 3, keep=["pay"]).columns == ["age"]
     assert shoal.mask(make(), 3, identifiers=["pay"]).left == ()
@@ -767,7 +778,7 @@ def test_categories_by_type_are_no_slips():
 
 def test_a_slip_in_a_sheet_is_not_released_raw(tmp_path):
     write_file(pl.DataFrame({"age": AGES, "pay": _with_cell(39, "n/a?")}), tmp_path / "in.xlsx")
-    with pytest.raises(InputError, match=r"Column 'pay' holds numbers, but record 40 holds 'n/a\?'"):
+    with pytest.raises(InputError, match=r"Column 'pay' contains numbers, but record 40 holds 'n/a\?'"):
         shoal.mask(tmp_path / "in.xlsx", 3)
 
 
@@ -972,10 +983,10 @@ def test_a_delimiter_is_one_ascii_character(tmp_path, call, delimiter):
 
 
 @pytest.mark.parametrize("name", ["a\ud800", "a\0b"])
-def test_names_that_no_file_can_hold_are_refused(name):
+def test_names_that_no_file_can_store_are_refused(name):
     frame = pd.DataFrame([[1.0], [2.0], [3.0], [4.0]], columns=pd.Index([name], dtype=object))
     for call in (lambda: shoal.mask(frame, 2), lambda: shoal.publish(frame, 1.0, bounds={name: (0, 5)})):
-        with pytest.raises(InputError, match="holds a character that no file can hold"):
+        with pytest.raises(InputError, match="contains a character that no file can store"):
             call()
 
 

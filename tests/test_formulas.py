@@ -1,4 +1,4 @@
-"""Text that a spreadsheet would run: warned of, escaped if asked for, on every engine that writes CSV; read errors."""
+"""Text that a spreadsheet would run: warnings and escapes on every engine that writes CSV; read errors."""
 
 import csv
 
@@ -46,7 +46,7 @@ def test_formulas_are_warned_of_and_escaped(tmp_path, table, engine):
 def test_frames_and_other_formats(tmp_path, table):
     shoal.mask(table, 3, columns=["x"], rest="keep", output=tmp_path / "out.csv", escape_formulas=True)
     assert {row["note"] for row in written(tmp_path / "out.csv")} >= {f"'{note}" for note in RUN}
-    shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.parquet")  # no warning: nothing is run there
+    shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.parquet")  # no warning: Parquet files run no formulas
     for output in (tmp_path / "out.parquet", None):
         with pytest.raises(InputError, match="'escape_formulas' requires a CSV file"):
             shoal.mask(table, 3, columns=["x"], output=output, escape_formulas=True)

@@ -1,4 +1,4 @@
-"""Random tables of all kinds, masked in random ways: released and recounted, or refused in words."""
+"""Random tables of all kinds, masked in random ways: released and recounted, or refused with a message."""
 
 import csv
 import io
@@ -29,14 +29,14 @@ BATCH = 50
 
 
 @pytest.mark.parametrize("first", range(0, 500, BATCH))
-def test_random_tables_are_released_as_promised_or_refused_in_words(first):
+def test_random_tables_are_released_as_promised_or_refused_with_a_message(first):
     found = list(run_cases(first, BATCH))
     defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in DEFECTS]
     assert not defects, "\n\n".join(defects)
     assert sum(kind == "released" for _, kind, _ in found) >= BATCH // 5
 
 
-def test_the_recount_of_the_fuzzer_finds_what_is_broken():
+def test_the_recount_of_the_fuzzer_detects_broken_releases():
     table = pl.DataFrame({"x": np.arange(12.0), "note": list("abcdefghijkl")})
     case = Case(0, table.to_arrow(), {"x": "few", "note": "words"}, "polars", {"k": 3, "columns": ["x"]})
     release = shoal.mask(table, **case.asked)
@@ -76,7 +76,7 @@ def test_the_recount_of_the_fuzzer_counts_units_that_are_not_released():
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("engine", ["memory", "local"])
-def test_csv_files_of_any_encoding_and_line_end_stay_what_they_are(tmp_path, end, encoding, engine):
+def test_csv_files_keep_their_encoding_and_line_ending(tmp_path, end, encoding, engine):
     lines = ["größe;x", *(f"ä{i % 3};{i},5" for i in range(40))]
     (tmp_path / "in.csv").write_bytes((end.join(lines) + end).encode(encoding))
     out = tmp_path / "out.csv"
@@ -133,12 +133,12 @@ def test_a_column_of_categories_without_any_value_is_masked():
     assert release.data["word"].null_count() == 6
 
 
-def test_what_a_format_cannot_hold_is_refused_by_column(tmp_path):
+def test_cells_that_a_format_cannot_store_are_refused_by_column(tmp_path):
     table = pl.DataFrame({"x": np.arange(6.0), "bad": [[1]] * 6, "inf": [np.inf] * 6, "a b": [1] * 6})
     for end, left, said in (
         (".csv", ["x", "bad"], "cannot hold column 'bad'"),
         (".xlsx", ["x", "inf"], "column 'inf' has some"),
-        (".sav", ["x", "a b"], "cannot hold this table.*'a b'"),
+        (".sav", ["x", "a b"], "cannot store this table.*'a b'"),
     ):
         with pytest.raises(FileError, match=said):
             shoal.mask(table.select(left), 3, columns=["x"], rest="keep", output=tmp_path / f"out{end}")
@@ -172,7 +172,7 @@ def test_a_column_without_a_name_is_masked_on_every_engine(tmp_path, engine):
 
 
 @pytest.mark.filterwarnings("default")
-def test_what_dask_cannot_hold_or_compute_is_refused():
+def test_types_that_dask_cannot_store_or_compute_are_refused():
     dd = pytest.importorskip("dask.dataframe")
     twice = pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["x", "x"])
     with pytest.raises(InputError, match="'x' appears more than once"):
@@ -205,17 +205,17 @@ def test_a_seed_is_a_number_from_0_on(seed):
             shoal.mask(np.arange(9.0), 3, **{name: seed})
 
 
-def test_what_excel_cannot_hold_is_refused_by_column(tmp_path):
+def test_cells_that_excel_cannot_store_are_refused_by_column(tmp_path):
     times = pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 1, 6), "1d", time_zone="UTC", eager=True)
     for bad in (pl.Series("raw", [b"a"] * 6), times.alias("when"), pl.Series("", [1] * 6)):
-        with pytest.raises(FileError, match=f"Excel cannot hold .*{bad.name or 'without a name'}"):
+        with pytest.raises(FileError, match=f"Excel cannot store .*{bad.name or 'without a name'}"):
             shoal.mask(pl.DataFrame({"x": np.arange(6.0)}).with_columns(bad), 3, columns=["x"], rest="keep",
                        output=tmp_path / "out.xlsx")  # fmt: skip
 
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("engine", ["local", "dask"])
-def test_tables_that_are_none_are_refused_on_disk_too(tmp_path, engine):
+def test_invalid_tables_are_refused_on_disk_too(tmp_path, engine):
     asked = {"engine": engine, "output": tmp_path / "out.parquet"}
     pq.write_table(pa.table([pa.array([1.0] * 6)] * 2, names=["x", "x"]), tmp_path / "twice.parquet")
     with pytest.raises(InputError, match="'x' appears more than once"):
@@ -234,7 +234,7 @@ def test_categories_of_an_array_beyond_integers_are_refused():
 @pytest.mark.parametrize("ending", ["dta", "sav", "xlsx"])
 def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
     table = pl.DataFrame({"x": np.arange(6.0), "id": [2**60 + i for i in range(6)]})
-    with pytest.raises(FileError, match=r"holds whole numbers up to 2\^53, but column 'id' has larger ones"):
+    with pytest.raises(FileError, match=r"cannot store whole numbers above 2\^53, as in column 'id'"):
         shoal.mask(table, 3, columns=["x"], keep=["id"], output=tmp_path / f"out.{ending}")
     smaller = table.with_columns(id=2**53 - pl.Series(range(6)))
     shoal.mask(smaller, 3, columns=["x"], keep=["id"], output=tmp_path / f"out.{ending}")
@@ -242,7 +242,7 @@ def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
 
 
 def test_damaged_files_are_read_or_refused_by_name():
-    """In processes of their own: such a file once ended the process that read it."""
+    """In separate processes: such a file once crashed the process that read it."""
     found = list(run_in_processes(0, 10 * len(FORMS)))
     defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in DAMAGE_DEFECTS]
     assert not defects, "\n\n".join(defects)
@@ -273,7 +273,7 @@ def test_cells_of_an_arrow_file_are_validated_before_they_are_used(tmp_path):
             read_table(path)
 
 
-def test_odd_inputs_are_used_or_refused_in_words():
+def test_odd_inputs_are_used_or_refused_with_a_message():
     found = [(number, *run_input(number)) for number in range(20 * len(KINDS))]
     defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in ("raw", "unclear")]
     assert not defects, "\n\n".join(defects)

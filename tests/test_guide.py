@@ -18,12 +18,12 @@ DOCS = ROOT / "docs"
 OWN_TEST = {"persons.md", "promise.md", "steward.md", "repeat.md"}
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if path.name not in OWN_TEST)
 SET_UP = ("make", "pip")  # programs that set up a machine
-NOT_RUN = ("text", "r")  # an R block says why it is not run
+NOT_RUN = ("text", "r")  # an R block states why it is not run
 SERVERS = ("app",)  # commands that end when the reader ends them: tests/test_app.py
 
 
 def small_firms(n=800, seed=20):
-    """The demo table, smaller: what commands do with it does not hang on its size."""
+    """A smaller demo table: the commands do not depend on its size."""
     return firms(min(n, 800), seed)
 
 
@@ -73,7 +73,7 @@ def printed(path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a page is run: a folder that holds the demo table."""
+    """Folder with the demo table in which a page runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "firms", small_firms)
     monkeypatch.setattr("shoal.comparison.around.MOST_RECORDS", 0)  # maps of reports have their own tests
@@ -110,7 +110,7 @@ def test_pages_show_what_their_commands_print(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not PAGES, reason="not run from a checkout")
-def test_the_order_of_records_tells_as_much_as_the_page_on_protection_says():
+def test_the_order_of_records_discloses_as_much_as_the_page_on_protection_states():
     page = " ".join((DOCS / "explanations" / "protection.md").read_text("utf-8").split())
     before, after = re.search(r"a firm's sales falls from ([\d.]+) to ([\d.]+) %", page).groups()
     table = firms().sort("sales")
@@ -128,7 +128,7 @@ def test_the_readme_shows_how_to_try_and_how_to_test():
 
 
 @pytest.mark.skipif(not PAGES, reason="not run from a checkout")
-def test_the_steward_has_what_the_board_asks_for_and_can_repeat_it(folder):
+def test_the_steward_has_the_files_for_the_board_and_can_repeat_the_run(folder):
     assert run(DOCS / "tutorials" / "steward.md") >= 6
     names = {path.name for path in (folder / "demo").iterdir()}
     assert {"masked.csv", "labels.csv", "manifest.json", "report.html", "comparison.html"} <= names

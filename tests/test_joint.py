@@ -88,7 +88,7 @@ def test_rho_is_the_largest_that_the_budget_allows():
     assert gaussian_scale(math.sqrt(2), 0.25) == pytest.approx(2.0)  # ρ = Δ²/2σ² = 2/8
 
 
-def test_no_guess_is_better_than_the_bound_says():
+def test_no_guess_is_better_than_the_bound():
     from scipy.stats import norm
 
     for rho in (1e-4, 0.02, 0.5, 3.0):
@@ -98,7 +98,7 @@ def test_no_guess_is_better_than_the_bound_says():
     assert guess_of(0.02, 0.1) == pytest.approx(0.55)  # ½ + ½ √(0.02/2)
 
 
-def test_opendp_grants_what_is_spent(monkeypatch):
+def test_opendp_confirms_the_spent_budget(monkeypatch):
     spent = []
 
     def watched(make, distance, rho, scale):
@@ -115,7 +115,7 @@ def test_opendp_grants_what_is_spent(monkeypatch):
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4])
-def test_all_that_is_spent_adds_up_to_the_budget_and_no_more(monkeypatch, columns):
+def test_spent_budgets_add_up_to_the_total(monkeypatch, columns):
     spent = []
 
     def counts(cells, distance, rho, rng):
@@ -137,7 +137,7 @@ def test_all_that_is_spent_adds_up_to_the_budget_and_no_more(monkeypatch, column
     assert delta_of(float(total), epsilon) <= delta
 
 
-def test_opendp_draws_what_its_scale_says():
+def test_opendp_draws_match_the_scale():
     draws = noisy_counts(np.full(20_000, 7), math.sqrt(2), 0.01)  # σ = 10
     assert draws.dtype == np.int64
     assert abs(draws.mean() - 7) < 6 * 10 / math.sqrt(20_000)
@@ -152,7 +152,7 @@ def _bounds(hits: int, trials: int, error: float) -> tuple[float, float]:
 
 
 def _worst_excess(columns: int, noise: float, trials: int, error: float = 1e-6) -> float:
-    """Return how surely the worst event breaks (ε, δ) = (1, 0.05) for two neighbours; above 0: broken.
+    """Return a lower bound of the excess of the worst event over (ε, δ) = (1, 0.05) for two neighbours; > 0 is broken.
 
     The events are "at most t cells of the release are 0". There are 6 columns + 1 of them, in two directions, with two
     frequencies each: a mechanism that keeps the promise is called broken with probability at most 26 · 2 · 1e-6.

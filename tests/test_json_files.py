@@ -85,7 +85,7 @@ def test_files_that_are_no_json_lines(tmp_path, content, words):
 
 
 @pytest.mark.parametrize(("cells", "words"), [([b"a", b"b"], "Binary"), ([1.0, float("inf")], "infinite numbers")])
-def test_what_json_cannot_hold_is_refused(tmp_path, cells, words):
+def test_cells_that_json_cannot_store_are_refused(tmp_path, cells, words):
     with pytest.raises(FileError, match=rf"column 'x'.*{words}|{words}.*column 'x'"):
         write_file(pl.DataFrame({"x": cells}), tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()

@@ -27,7 +27,7 @@ USE_A_KERNEL = (
 
 
 def run(code, package, **environment):
-    """Run code with the package found in a folder, in a process of its own; return what it prints."""
+    """Run code with the package of a folder in a separate process; return its output."""
     environment = {"PYTHONPATH": str(package.parent), "PATH": "", "HOME": os.devnull, **environment}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
@@ -36,7 +36,7 @@ def run(code, package, **environment):
 
 @pytest.fixture
 def package(tmp_path):
-    """Return a copy of the package, without anything compiled."""
+    """Return a copy of the package without compiled files."""
     return shutil.copytree(kernel_cache.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
 
 
@@ -57,7 +57,7 @@ def build_wheel(folder, changes=()):
 
 
 def install(wheel, prefix):
-    """Install a wheel over what is there, and return where the package lies; all its files have the same times."""
+    """Install a wheel over an older one and return the package's folder; all files have the same times."""
     options = ["--quiet", "--no-deps", "--no-index", "--ignore-installed", "--prefix", str(prefix)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, capture_output=True)
     package = next(prefix.rglob("shoal/__init__.py")).parent
@@ -118,7 +118,7 @@ def test_without_sources_there_is_no_folder(tmp_path, monkeypatch):
 
 
 class TestPlaces:
-    """Where the folder lies. A file where a folder should be cannot be written into, not even by root."""
+    """Location of the cache folder. Even root cannot write into a file in place of a folder."""
 
     def test_a_package_that_cannot_be_written_to(self, package, tmp_path):
         (package / "__pycache__").touch()
@@ -138,7 +138,7 @@ class TestPlaces:
         assert not list(package.rglob("*.nb[ic]"))
 
     @pytest.mark.skipif(not hasattr(numba.config, "CACHE_LOCATOR_CLASSES"), reason="an older numba")
-    def test_the_user_leads_numba_elsewhere(self, package):
+    def test_the_user_sets_another_folder_for_numba(self, package):
         run(USE_A_KERNEL, package, NUMBA_CACHE_LOCATOR_CLASSES="InTreeCacheLocator")
         assert not list(package.rglob("*.nb[ic]"))
 
@@ -171,7 +171,7 @@ def test_options_reach_numba():
     assert options["no_cpython_wrapper"]
 
 
-def test_kernels_of_others_are_none_of_ours():
+def test_kernels_of_other_packages_have_no_cache_of_shoal():
     """Their sources do not count here, so they have no cache of ours; and numba's settings are as they were."""
     from shoal.core.measures import add_squared_errors
 
@@ -240,8 +240,8 @@ def names_in(*parts):
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - kernel_cache.LISTS))
-def test_what_kernels_are_made_of_is_a_source(name):
-    """Kernels, and the constants and types that stand beside them, use names of sources only.
+def test_all_names_used_by_kernels_are_in_source_files(name):
+    """Kernels, and constants and types in the same files, use only names of source files.
 
     A class is such a type if a kernel names it, or a class that one does: others may be made of anything.
     """

@@ -1,4 +1,4 @@
-"""Columns that hold no numbers: hand-worked groups and losses, all methods, all engines, what stays as it was."""
+"""Columns that are not numeric: hand-worked groups and losses, all methods, all engines, unchanged columns."""
 
 import json
 
@@ -77,7 +77,7 @@ def test_a_hierarchy_brings_siblings_nearer():
     assert np.isclose(distance(0, 1), 2 / 0.75)
     assert np.isclose(distance(0, 2), 2 / 0.75 + 2 / 0.5)
     (south,) = (code for code, value in enumerate(coding.values) if value == "South")
-    assert np.isclose(distance(0, south), 1 / 0.75)  # the level of towns says nothing any more
+    assert np.isclose(distance(0, south), 1 / 0.75)  # the level of towns has no more information
     assert np.isclose(distance(2, south), 1 / 0.75 + 2 / 0.5)
 
 
@@ -144,7 +144,7 @@ def test_classes_by_first_signs_are_recorded_and_repeated(tmp_path):
     ("how", "expected"),
     [(group_modes, [1, 0, 0, np.nan]), (group_medians, [1, 0, 2, np.nan])],
 )
-def test_what_stands_for_a_group(how, expected):
+def test_values_of_groups_by_aggregate(how, expected):
     codes = np.array([1.0, 2, 1, 0, 3, 2, 0, np.nan, np.nan])
     labels = np.array([0, 0, 0, 1, 2, 2, 2, 3, 3])
     # Of the third group (3, 2, 0) all are as frequent: the lowest; its median is 2.
@@ -460,7 +460,7 @@ def test_an_identifier_is_released_only_if_it_is_kept(tmp_path, engine, one_temp
 
 
 def test_from_inspection_to_a_release(tmp_path, monkeypatch):
-    """As a steward goes: look, take the command that is proposed, and count over the keys in the file."""
+    """As a steward works: inspect, run the proposed command, and count over the keys in the file."""
     monkeypatch.setattr("shoal.comparison.around.MOST_RECORDS", 0)  # maps of reports have their own tests
     source = reference_path("covid_testing")
     (tmp_path / "covid.csv").write_bytes(source.read_bytes())
@@ -483,7 +483,7 @@ def test_from_inspection_to_a_release(tmp_path, monkeypatch):
 # --- who is alike, and in which order ------------------------------------------------------------------------------
 
 
-def test_distance_decides_who_is_alike():
+def test_distance_decides_which_records_are_similar():
     rng = np.random.default_rng(3)
     table = pl.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "sex": rng.choice(["f", "m"], 60)})
     release = shoal.mask(table, 4, columns=["a", "b", "sex"], distance="a")

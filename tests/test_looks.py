@@ -1,4 +1,4 @@
-"""Recognisers of columns: what they say of cells worked out by hand, and that they never refuse a column."""
+"""Recognisers of columns: hand-worked cells, and no refusal of any column."""
 
 import datetime as dt
 import string
@@ -34,14 +34,14 @@ MONEY = np.random.default_rng(0).lognormal(9, 1, 60).round().astype(int)  # whol
         ("x", ["a@b.org"] * 9 + ["none"], "e-mail"),
         ("x", ["DE89 3704 0044 0532 0130 00", "GB29NWBK60161331926819"], "IBAN"),
         ("x", ["550e8400-e29b-41d4-a716-446655440000"], "universal"),
-        ("x", ["192.168.0.1", "10.0.0.255"], "internet"),
+        ("x", ["192.168.0.1", "10.0.0.255"], "Internet"),
         ("x", ["078-05-1120", "219-09-9999"], "digits"),
         ("x", ["+41 44 668 18 00", "(030) 1234567"], "digits"),
         ("x", [4_000_000_000 + 7919 * i for i in range(30)], "digits"),
-        ("x", range(100, 130), "next to each other"),
-        ("x", [float(i) for i in range(30)], "next to each other"),
-        ("x", range(10**17 - 15, 10**17 + 15), "next to each other"),
-        ("x", [*range(29), 35], "next to each other"),
+        ("x", range(100, 130), "nearly consecutive"),
+        ("x", [float(i) for i in range(30)], "nearly consecutive"),
+        ("x", range(10**17 - 15, 10**17 + 15), "nearly consecutive"),
+        ("x", [*range(29), 35], "nearly consecutive"),
         ("x", WORDS[:30], "all values are different"),
         ("x", [*WORDS[:30], WORDS[0]], "almost all"),
         ("notes", ["the patient said that " + " ".join(WORDS[i : i + 8]) for i in range(12)], "free text"),
@@ -54,9 +54,9 @@ MONEY = np.random.default_rng(0).lognormal(9, 1, 60).round().astype(int)  # whol
         ("account_nr", MONEY, "an account"),
         ("SSN", MONEY, "an official number"),
         ("street", WORDS[:12] * 2, "an address"),
-        ("subject_id", [*MONEY, *MONEY[:9]], "an id"),
-        ("patientID", MONEY, "an id"),
-        ("id_person", MONEY, "an id"),
+        ("subject_id", [*MONEY, *MONEY[:9]], "an ID"),
+        ("patientID", MONEY, "an ID"),
+        ("id_person", MONEY, "an ID"),
         ("UTILNAME", [word + end for word in WORDS for end in "xy"] * 8, "200 different"),
     ],
 )
@@ -82,21 +82,21 @@ def test_identifiers_are_recognised_with_the_reason(name, cells, said):
         ("x", [dt.date(2024, 1, 1) + dt.timedelta(i) for i in range(30)]),
         ("x", ["a@b.org"] * 8 + ["none"] * 2),
         ("x", [*range(29), 36]),  # too far apart for a numbering
-        ("x", [*range(28), 5, 34]),  # one of them stands twice
+        ("x", [*range(28), 5, 34]),  # one of them appears twice
         ("x", [*range(29), 28]),
         ("x", [True, False]),
-        ("x", WORDS[:5]),  # five words in five records may be different by chance
+        ("x", WORDS[:5]),  # five words in five records may differ by chance
         ("x", [None, None]),
         ("x", []),
         ("id", [0.5 + i for i in range(30)]),
     ],
 )
-def test_measurements_categories_and_dates_are_no_identifiers(name, cells):
+def test_measurements_categories_and_dates_are_not_identifiers(name, cells):
     assert looks_like_identifier(name, pl.Series(list(cells))) is None
 
 
-def test_a_column_of_numbers_is_looked_at_like_a_series():
-    assert "next to each other" in looks_like_identifier("x", Column("x", np.arange(30.0)))
+def test_a_column_of_numbers_is_recognised_like_a_series():
+    assert "nearly consecutive" in looks_like_identifier("x", Column("x", np.arange(30.0)))
     assert looks_like_identifier("x", Column("x", np.array([0.5, np.nan, np.inf]))) is None
 
 
@@ -146,11 +146,11 @@ def test_kinds(cells, kind):
         (["99", "99", "99", "1", "2"], {}),
     ],
 )
-def test_codes_for_missing_lie_apart_and_repeat(cells, codes):
+def test_codes_for_missing_are_outliers_that_repeat(cells, codes):
     assert missing_codes(Cells.of(pl.Series(cells))) == codes
 
 
-def test_codes_are_few_values_that_come_back():
+def test_codes_are_few_repeated_values():
     assert is_code("roof", Cells.of(pl.Series([2, 4, 5, 6, 9] * 5)))
     assert not is_code("roof", Cells.of(pl.Series([2, 4, 5, 6, 9] * 4)))
     assert not is_code("household size", Cells.of(pl.Series([2, 4, 5, 6, 9] * 5)))
@@ -172,7 +172,7 @@ def test_weights_are_named_so_and_positive():
 @pytest.mark.parametrize(
     ("name", "cells", "weight"),
     [
-        ("sampling_weight", [61.5, 80.0], True),  # the name leaves no doubt
+        ("sampling_weight", [61.5, 80.0], True),  # the name is unambiguous
         ("pweight", [61.5, 80.0], True),
         ("Final Weight", [61.5, 80.0], True),
         ("hhwt", [3.5, 4.5], True),
@@ -190,12 +190,12 @@ def test_weights_are_named_so_and_positive():
         ("carcass weight", [120.5, 9000.0], False),
     ],
 )
-def test_weights_of_bodies_are_no_survey_weights(name, cells, weight):
+def test_body_weights_are_not_survey_weights(name, cells, weight):
     assert is_weight(name, Cells.of(pl.Series(cells, strict=False))) is weight
 
 
 @pytest.mark.parametrize("other", ["age", "Sex", "height_cm", "gestation", "birth_year", "patient"])
-def test_a_bare_weight_in_a_table_of_persons_is_no_survey_weight(other):
+def test_a_bare_weight_in_a_table_of_persons_is_not_a_survey_weight(other):
     numbers = Cells.of(pl.Series([120.5, 9000.0, 1.5]))
     assert is_of_person(other)
     assert not is_weight("weight", numbers, persons=True)
@@ -211,7 +211,7 @@ def test_units_are_ids_with_a_few_records_each():
     assert not repeats_like_unit("age", Cells.of(pl.Series(list(range(30)) * 4)))
 
 
-def test_names_of_strata_and_of_what_nobody_should_learn():
+def test_names_of_strata_and_of_sensitive_columns():
     assert is_stratum("Region")
     assert is_stratum("survey_region")
     assert not is_stratum("religion")
@@ -248,8 +248,8 @@ def test_recognisers_never_refuse_a_column(name, cells, times):
         assert says(name) in (True, False)
 
 
-def test_a_numbering_is_seen_however_a_table_is_divided(tmp_path, monkeypatch):
-    """Every second record in one part, and the others in another: neither part is a numbering by itself."""
+def test_a_numbering_is_recognised_in_any_division_of_a_table(tmp_path, monkeypatch):
+    """Every second record is in one part, the others in another: neither part alone is a numbering."""
     monkeypatch.setattr("shoal.engines.local.RECORDS", 100)
     numbers = [*range(0, 200, 2), *range(1, 200, 2)]
     table = pl.DataFrame({"n": numbers, "x": [float(i % 7) for i in range(200)]})

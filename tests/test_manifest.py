@@ -78,7 +78,7 @@ def test_a_table_that_differs_leaves_the_older_file(folder):
 
 
 @pytest.mark.parametrize("engine", ["memory", "local"])
-def test_a_repeated_run_writes_everything_that_is_asked_for(folder, engine):
+def test_a_repeated_run_writes_all_requested_files(folder, engine):
     shoal(
         "mask", folder / "in.csv", "-k", 5, "-c", "sales", "--engine", engine, "-o", folder / "first.csv",
         "--labels", folder / "labels.csv", "--manifest", folder / "run.json",
@@ -103,7 +103,7 @@ def test_a_repeated_run_writes_everything_that_is_asked_for(folder, engine):
     "name", ["{outside}/out.csv", "../outside/out.csv", "../inside/out.csv", "link/out.csv", "a\0b"]
 )
 @pytest.mark.parametrize("what", ["input", "output"])
-def test_places_outside_the_folder_must_be_given(folder, what, name):
+def test_paths_outside_the_folder_must_be_passed(folder, what, name):
     outside = folder.parent / "outside"
     (folder / "link").symlink_to(outside)
     write_file(firms(60), outside / "out.csv")
@@ -197,7 +197,7 @@ def test_what_is_not_a_manifest_is_refused_by_the_key(folder, place, value, word
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "null", '"x"', "[" * 100_000, "\udcff"])
-def test_what_is_no_json_object_is_refused(folder, text):
+def test_files_without_a_json_object_are_refused(folder, text):
     (folder / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     refused(folder, "is not a manifest of shoal")
 
@@ -219,18 +219,18 @@ def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("shoal.masking.mask.mask_request", stop)
-    # The workers of a cluster write a data set, which is none of CSV.
+    # The workers of a cluster write a data set, which cannot be CSV.
     for arguments in (["--engine", "dask"], ["--scheduler", "tcp://here:1"], ["--engine", "memory"]):
         shoal("mask", "--from-manifest", folder / "run.json", "-o", folder / "again.parquet", *arguments)
     assert asked == [("dask", None), ("dask", "tcp://here:1"), ("memory", None)]
 
 
 @pytest.mark.parametrize("arguments", [["--master", "yarn"], ["--engine", "spark"]])
-def test_spark_repeats_no_bytes(folder, arguments):
+def test_spark_runs_cannot_be_repeated_to_the_byte(folder, arguments):
     refused(folder, "by engine 'spark'", "--engine local", arguments=arguments)
 
 
-def test_a_scheduler_goes_with_dask_only(folder):
+def test_a_scheduler_requires_dask(folder):
     refused(folder, "--scheduler requires engine 'dask'", arguments=["--scheduler", "tcp://here:1"])
 
 
@@ -245,12 +245,12 @@ def test_a_scheduler_goes_with_dask_only(folder):
         ["--roles", "roles.toml"],
     ],
 )  # fmt: skip
-def test_what_the_manifest_decides_is_refused_beside_it(folder, arguments):
+def test_parameters_of_the_manifest_cannot_be_passed_as_well(folder, arguments):
     refused(folder, f"{arguments[0]} cannot be combined with --from-manifest", arguments=arguments)
 
 
 def test_every_parameter_of_a_run_can_be_repeated():
-    """What a release says that it was asked for is what a manifest may hold, and all of it are keywords of mask."""
+    """The recorded request of a release has the parameters of a manifest, and all of them are keywords of mask."""
     import inspect
 
     from shoal import mask
@@ -271,14 +271,14 @@ def test_every_parameter_of_a_run_can_be_repeated():
         ("decomposition", {"subsets": 2}, "Use another method"),
     ],
 )
-def test_what_the_clock_ended_cannot_be_repeated(folder, method, options, way):
+def test_runs_ended_by_a_time_limit_cannot_be_repeated(folder, method, options, way):
     change(folder, "parameters.method", method)
     change(folder, "parameters.options", options)
     refused(folder, f"method {method!r} was limited by time", way)
 
 
 def test_a_manifest_of_an_earlier_version_is_repeated(folder):
-    """Parameters that were added since are as if they had not been given, and all that version 0.2 kept stays."""
+    """Newer parameters have their defaults, and all parameters of version 0.2 keep their values."""
     shoal(
         "mask", folder / "in.csv", "-k", 5, "-c", "sales", "--rest", "keep", "--decimals", "all", "--integers", "float",
         "--small", "error", "-o", folder / "out.csv", "--manifest", folder / "run.json",

@@ -65,7 +65,7 @@ def test_every_method_masks(table, name):
     aggregate=st.sampled_from(["mean", "median", "medoid"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_asked_the_release_is_k_anonymous(n, k, seed, name, integers, aggregate):
+def test_every_release_is_k_anonymous(n, k, seed, name, integers, aggregate):
     rng = np.random.default_rng(seed)
     frame = pl.DataFrame({"a": rng.integers(0, 9, n), "b": rng.normal(size=n), "c": rng.integers(0, 2, n)})
     keywords = {"method": name, "integers": integers, "aggregate": aggregate, "columns": ["a", "b"], **quick(name)}
@@ -166,7 +166,7 @@ def test_the_same_kind_of_table_comes_back(table):
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"])
 @pytest.mark.parametrize("missing", [0, 1])
 def test_numbers_of_pyarrow_are_those_of_polars(kind, missing):
-    """Those that miss none are read without polars, bit by bit the same."""
+    """Columns without missing values are read without polars, with identical bits."""
     ends = np.finfo(kind) if "float" in kind else np.iinfo(kind)
     more = [-0.0, np.nan, 0.1] if "float" in kind else [2**53 + 1] if "64" in kind else []
     given = pa.array(np.array([ends.min, 0, 7, *more, ends.max], dtype=kind))
@@ -219,7 +219,7 @@ def test_a_release_says_that_its_means_are_weighted(weights, by, tmp_path):
     assert "replaced by the weighted mean of its group" in (tmp_path / "r.html").read_text()
 
 
-def test_without_columns_every_column_has_a_proposed_role_and_that_is_said_aloud(table):
+def test_without_columns_every_column_has_a_reported_proposed_role(table):
     release = shoal.mask(table.drop("research"), 3, by="region", weights="weight")
     assert release.columns == ["sector", "employees", "sales", "wages", "assets", "profit"]
     assert release.left == ("weight",)
@@ -259,7 +259,7 @@ def test_records_that_are_left_out_have_lost_everything():
     all_records = shoal.mask(frame[:4], 2, **asked)
     release = shoal.mask(frame, 2, missing="drop", max_left_out="20%", **asked)
     assert (release.left_out, release.records) == (1, 4)
-    # Four records have lost as much as before, the fifth 100 %.
+    # Four records lost as much as before, the fifth 100 %.
     assert release.loss == pytest.approx((4 * all_records.loss + 100) / 5)
     assert "4 of 5 records kept, in 2 groups of 2 (k = 2)" in str(release)
     with pytest.raises(InputError, match=r"1 of 5 records \(20%\) would be left out, but 'max_left_out' is 19%"):
@@ -364,7 +364,7 @@ def test_notes_count_the_records_that_are_released(policies, notes):
 
 
 def test_notes_never_count_more_records_than_are_released():
-    """Hundreds of records miss a value, and nearly all of them are suppressed."""
+    """Hundreds of records have a missing value, and nearly all of them are suppressed."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(600, 12))
     table[rng.random(table.shape) < 0.5] = np.nan
@@ -507,8 +507,8 @@ def test_refusals_name_what_is_wrong(table, change, words):
         (pl.DataFrame({"name": ["x", "y", "z"]}), "No column can be masked: name (drop: "),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "the table has 0 records"),
         ([[1.0, 2.0]], "must be a pandas, polars or pyarrow table"),
-        (np.array([["a"]]), "must be an array of numbers"),
-        (np.zeros((2, 2, 2)), "records in rows"),
+        (np.array([["a"]]), "must be a numeric array"),
+        (np.zeros((2, 2, 2)), "one record per row"),
         (pd.DataFrame([[1.0, 2.0]] * 4, columns=["a", "a"]), "'a' appears more than once"),
         (pa.table([[1.0, 2.0], [1.0, 2.0]], names=["a", "a"]), "'a' appears more than once"),
     ],
@@ -520,7 +520,7 @@ def test_tables_that_cannot_be_masked(data, words):
 
 
 def test_an_array_has_no_names_to_write(tmp_path):
-    with pytest.raises(InputError, match="'output' writes tables whose columns have names"):
+    with pytest.raises(InputError, match="'output' requires named columns"):
         shoal.mask(np.arange(8.0), 2, output=tmp_path / "out.csv")
 
 
@@ -542,7 +542,7 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
     ("keywords", "told"),
     [({"aggregate": "medoid"}, False), ({"aggregate": "median"}, False), ({"integers": "float"}, True)],
 )
-def test_decimals_are_told_where_there_are_some(keywords, told):
+def test_decimals_are_reported_if_there_are_any(keywords, told):
     table = pl.DataFrame({"n": [1, 2, 5, 10, 11, 14], "m": [3, 6, 9, 12, 15, 18], "x": [0.5] * 6})
     release = shoal.mask(table, 3, columns=["n", "m", "x"], **keywords)
     notes = [note for note in release.notes if "integer columns hold decimals now" in note]
@@ -580,7 +580,7 @@ def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
 
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
 def test_released_values_are_rounded_as_text_is(values):
-    """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""
+    """The fast rounding agrees with the obvious one except for ties, and nearly whole numbers do not change."""
     from shoal.masking.aggregate import to_15_digits
 
     found = to_15_digits(np.array(values)).tolist()
@@ -602,7 +602,7 @@ def test_nullable_types_of_pandas_stay():
         assert found.dtypes.to_dict() == frame.dtypes.to_dict()
 
 
-def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
+def test_a_sum_that_cannot_be_checked_is_not_reported_as_checked():
     table = pl.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [-9] * 6, "t": [5, 6, 7, 8, 9, 10]})
     asked = {"columns": ["a", "b", "t"], "sums": "t = a + b", "missing_codes": {"b": [-9]}, "missing": "group"}
     assert "but for those that miss a part of it" in str(shoal.mask(table, 3, **asked))
@@ -611,7 +611,7 @@ def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
     assert "the sum t = a + b holds in the release: every record was checked" in release.notes
 
 
-def test_nothing_that_would_be_left_is_said_in_words():
+def test_a_release_without_records_is_refused_with_a_message():
     table = pl.DataFrame({"x": [1.0, 2, 3, 4], "by": list("abcd"), "p": [1, 1, 2, 2]})
     with pytest.raises(InputError, match="leaves nothing: every stratum or pattern has fewer than k=2 records"):
         shoal.mask(table, 2, columns=["x"], by="by", small="suppress")
@@ -641,7 +641,7 @@ WIDE = [f"a rather long name of column {i}" for i in range(200)]
 
 
 def wide_table(share):
-    """Return a wide table in which hardly two records miss, or are zero in, the same columns."""
+    """Return a wide table in which hardly any two records are missing, or zero, in the same columns."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, len(WIDE)))
     hidden = rng.random(X.shape) < share
@@ -689,7 +689,7 @@ def test_a_message_about_a_wide_table_is_short(table, asked, named):
     assert len(str(refused.value)) < 4000
 
 
-def test_one_is_not_many():
+def test_messages_use_the_singular_for_one():
     table = pl.DataFrame({"x": [1, 2, 3], "id": [1, 1, 2], "y": [5, None, 7]})
     release = shoal.mask(table, 3, columns=["x"], keep=["id"])
     assert "records           3 in 1 group of 3 (k = 3)" in str(release)
@@ -743,7 +743,7 @@ def test_arrays_of_other_classes_are_masked_or_refused():
     assert type(release.data) is np.ndarray
     assert np.array_equal(release.data, shoal.mask(X, 3).data)
     if np.dtype(np.longdouble).itemsize > 8:
-        with pytest.raises(InputError, match=r"'data' must be .* at most 64 bits, got type float.*Convert it first"):
+        with pytest.raises(InputError, match=r"'data' must be .* at most 64 bits, got type float.*Use data.astype"):
             shoal.mask(X.astype(np.longdouble), 3)
 
 
@@ -751,12 +751,12 @@ def test_columns_of_pandas_may_have_names_that_are_numbers(tmp_path):
     table = pd.DataFrame(np.random.default_rng(1).normal(size=(30, 3)), columns=[2, "2", ("a", 1)])
     assert list(shoal.mask(table, 3, identifiers=[2]).data.columns) == ["2", ("a", 1)]
     assert list(shoal.mask(table, 3, identifiers=["2"]).data.columns) == [2, ("a", 1)]
-    with pytest.raises(InputError, match=r"'output' writes columns whose names are text, but one is called 2\. Rename"):
+    with pytest.raises(InputError, match=r"'output' requires column names that are text, got 2\. Rename"):
         shoal.mask(table, 3, output=tmp_path / "out.csv")
     for names, words in (
         ([1, True], "must be unique, but '1', 'True' appear more than once"),
         ([1.0, 1], "must be unique"),
-        ([np.nan, "x"], "Column number 1 must have a name, but it is called nan"),
+        ([np.nan, "x"], "Column number 1 must have a name, got nan"),
         (["x", None], "Column number 2 must have a name"),
     ):
         strange = pd.DataFrame(np.ones((6, 2)), columns=pd.Index(names, dtype=object))

@@ -115,7 +115,7 @@ def code_step(code, word):
     return code ^ (code >> 29)
 
 
-def test_identical_records_compares_values_and_not_only_their_codes():
+def test_identical_records_compares_values_not_only_codes():
     # Two columns, the second chosen so that all records have one code.
     first = np.arange(1.0, 7.0)
     target = code_step(0, int(first[:1].view(np.uint64)[0]))

@@ -1,4 +1,4 @@
-"""without_metadata(): the cells, types and names of a table, and nothing of what else it carries."""
+"""without_metadata(): cells, types and names of a table, and nothing else."""
 
 import io
 import pickle
@@ -16,7 +16,7 @@ SECRET = "owned by ACME"
 
 
 def holds(table, word=SECRET):
-    """Say whether a word is anywhere in the table when it is written out."""
+    """Return whether a word is anywhere in the written table."""
     written = io.BytesIO()
     if isinstance(table, pa.Table):
         with pa.ipc.new_stream(written, table.schema) as stream:
@@ -133,7 +133,7 @@ def test_arrow_columns_of_pandas():
     assert new["a"].array.__arrow_array__().chunk(0).dictionary.to_pylist() == ["x"]
 
 
-def test_labels_of_rows_and_columns_that_are_gone():
+def test_labels_of_dropped_rows_and_columns():
     kind = pd.CategoricalDtype(["a", "b", SECRET])
     frame = pd.DataFrame(
         np.zeros((3, 3)),

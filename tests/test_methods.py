@@ -1,4 +1,4 @@
-"""Every method of the registry: against its slow reference, the papers' figures, and what holds for any input."""
+"""Every method of the registry: against its slow reference and the papers' figures, and properties of any input."""
 
 import importlib
 import json
@@ -32,7 +32,7 @@ RECORDWISE = [name for name, method in METHODS.items() if method.whole_records]
 
 
 def quick(name):
-    """Keep a method that takes a budget short."""
+    """Limit the effort of a method that has a budget."""
     options = {option.name for option in METHODS[name].options}
     return {"steps": 500} if "steps" in options else {}
 
@@ -47,7 +47,7 @@ def tables(draw):
 
 
 class Stopping:
-    """The state of a kernel, which asks it to stop at the given look; counts the looks."""
+    """State of a kernel that requests a stop at a given check and counts the checks."""
 
     def __init__(self, at):
         self.at, self.looks = at, 0
@@ -59,7 +59,7 @@ class Stopping:
 
 
 @pytest.mark.parametrize("at", [39, 45])
-def test_k_ward_looks_whether_to_stop_at_every_record(at, monkeypatch):
+def test_k_ward_checks_for_a_stop_at_every_record(at, monkeypatch):
     module = importlib.import_module("shoal.algorithms.k_ward")
     for name, kernel in list(vars(module).items()):
         if hasattr(kernel, "py_func"):
@@ -116,7 +116,7 @@ def test_slow_references_agree_on_longer_smooth_tables(name):
 
 @pytest.mark.parametrize("name", ["diameter", "centroid"])
 def test_records_left_over_join_groups_that_have_moved(name):
-    """Many records are left over beside few groups, so that one joins a group which another has moved before."""
+    """Many records remain next to few groups, so that one joins a group that another has moved before."""
     moved = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -433,7 +433,7 @@ def another(X, k):
 
 @pytest.fixture
 def own_module(tmp_path, monkeypatch):
-    """A module of the user's that worker processes can import too."""
+    """A user module that worker processes can also import."""
     folder = tmp_path / "modules"
     folder.mkdir()
     (folder / "users_methods.py").write_text(OWN)
@@ -469,7 +469,7 @@ def test_a_function_in_other_processes(own_module, tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=re.escape(words)):
             masked(method, **more)
-    # A module that is here only: as any function of a script where cloudpickle is not installed.
+    # A module of this process only, like a function of a script without cloudpickle.
     monkeypatch.setattr("shoal.algorithms.user_function._pickler", lambda: pickle)
     own_module.another.__module__ = "not_there"
     monkeypatch.setitem(sys.modules, "not_there", own_module)

@@ -1,4 +1,4 @@
-"""Codes for missing: -9, 99 or "?" in a masked column are missing cells, and look alike in the release."""
+"""Codes for missing values: -9, 99 or "?" in a masked column are missing cells with one spelling in the release."""
 
 import shlex
 
@@ -48,7 +48,7 @@ def test_codes_are_missing_cells_by_hand(native, kind):
     )
 
 
-def test_one_code_stays_and_beside_empty_cells_the_code_is_taken():
+def test_one_code_stays_and_replaces_empty_cells():
     data = table().with_columns(pl.col("income").replace(-9, 99))
     assert masked(data, [-9, 99]).data["income"].to_list()[2::2] == [99, 99, 99]
     assert "missing code -9 never occurs in income" in masked(data, [-9, 99]).notes
@@ -161,7 +161,7 @@ def test_words_among_numbers_on_every_engine(tmp_path, engine, ending, words, on
     )  # fmt: skip
     written = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
     holes = written["x"].gather_every(7, 3).to_list()
-    # A word has no place among the numbers of Parquet.
+    # Parquet cannot store a word among numbers.
     expected = (None if ending == "parquet" else "?") if words else -9
     assert [float(cell) if ending == "csv" and not words else cell for cell in holes] == [expected] * 6
     assert written["x"].cast(pl.String).value_counts()["count"].min() >= 3
@@ -233,7 +233,7 @@ def test_only_released_categories_keep_their_labels(tmp_path):
 
 
 def test_fractions_are_no_codes_of_categories():
-    with pytest.raises(InputError, match=r"Column 'x' must hold whole numbers to be codes, but record 2 holds 1\.5"):
+    with pytest.raises(InputError, match=r"Column 'x' must contain whole numbers to be codes, but record 2 holds 1\.5"):
         shoal.mask(pl.DataFrame({"x": [1.0, 1.5, 2.0]}), 2, columns=["x"], kinds={"x": "nominal"})
 
 
@@ -250,7 +250,7 @@ def test_fractions_are_no_codes_of_categories():
         ({"income": float("nan")}, "got nan"),
         ({"income": [True]}, "got True"),
         ({"income": "?"}, r"names '\?' for column 'income', which holds numbers"),
-        ([-9], "must give the codes of each column"),
+        ([-9], "must map columns to codes"),
     ],
 )
 def test_refusals(codes, message):
@@ -352,7 +352,7 @@ def test_inspect_proposes_a_call_that_runs():
     k=st.integers(2, 3),
     small=st.sampled_from(["error", "merge"]),
 )
-def test_missing_cells_look_alike_and_groups_have_k(cells, kind, nominal, k, small):
+def test_missing_cells_have_one_spelling_and_groups_have_k(cells, kind, nominal, k, small):
     data = pl.DataFrame({"x": pl.Series(cells, dtype=kind), "left": cells, "y": np.arange(len(cells)) / 7})
     kinds = {"x": "nominal"} if nominal and kind == pl.Int32 else None
     try:

@@ -1,4 +1,4 @@
-"""Rules that groups must keep, l-diversity and t-closeness: measured, searched for, and kept in what is released."""
+"""Rules for groups, l-diversity and t-closeness: measured, searched for, and kept in the release."""
 
 import os
 import subprocess
@@ -121,7 +121,7 @@ def after_a_swap(rules, members, size, out, into, reached, codes):
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=200), st.data())
-def test_a_swap_changes_the_distance_as_measuring_anew_does(values, data):
+def test_a_swap_changes_the_distance_like_a_new_measurement(values, data):
     """Beside the table of quantiles and without it; codes repeat, and a member may go out at either end."""
     found = column(np.array(values))
     rules = make_rules([found], [(0, Closeness(0.1))], len(values))
@@ -140,7 +140,7 @@ def test_a_swap_changes_the_distance_as_measuring_anew_does(values, data):
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=60), st.booleans())
-def test_the_assessment_says_the_same(pairs, ordered):
+def test_the_assessment_agrees(pairs, ordered):
     values = np.array([value for value, _ in pairs])
     groups = canonical_labels(np.array([group for _, group in pairs]))
     told = attribute("x", column(values).codes, groups, numeric=ordered)
@@ -149,7 +149,7 @@ def test_the_assessment_says_the_same(pairs, ordered):
     assert reached(values, groups, Closeness(0.1), ordered).max() == pytest.approx(told.closeness, abs=1e-9)
 
 
-def test_pycanon_says_the_same():
+def test_pycanon_agrees():
     anonymity = pytest.importorskip("pycanon.anonymity")
     import pandas as pd
 
@@ -178,7 +178,7 @@ def test_pycanon_says_the_same():
         lambda: Diversity.read("recursive:3:2:1"), lambda: Closeness.read("much"), lambda: Closeness.read(None),
     ],
 )  # fmt: skip
-def test_models_that_mean_nothing_are_refused(make):
+def test_invalid_models_are_refused(make):
     with pytest.raises(InputError, match=r"Parameter '(diversity|closeness)' must"):
         make()
 
@@ -356,7 +356,7 @@ def test_rules_are_kept_whenever_the_whole_table_keeps_them(seed, n, one, two, k
     assert broken(rules, np.arange(n), labels).any() != possible
 
 
-def test_what_a_method_found_stays_if_it_keeps_the_rules():
+def test_groups_of_a_method_stay_if_they_keep_the_rules():
     Z, values = random_table(60, 3, 0)
     base = shoal.partition(Z, 5)
     rules = make_rules([column(values)], [(0, Closeness(0.9))], 60)
@@ -450,7 +450,7 @@ def test_a_large_table_is_searched_from_a_path():
 
 def test_a_large_table_that_keeps_the_rules_only_as_one_group_stays_one(monkeypatch):
     monkeypatch.setattr(rule_enforcement, "SMALL", 10)
-    monkeypatch.setattr(rule_enforcement, "LITTLE", inf)  # the merged groups are where the search starts
+    monkeypatch.setattr(rule_enforcement, "LITTLE", inf)  # the search starts with the merged groups
     Z, values = random_table(60, 3, 0)
     values[:2] = 7, 8
     rules = make_rules([column(values)], [(0, Closeness(0.0))], 60)

@@ -35,7 +35,7 @@ def sides(edges, edge):
 
 
 def slow_cut(ends, k):
-    """Section 3.2 of the paper, counting both sides of every edge anew."""
+    """Cut as in Section 3.2 of the paper, counting both sides of every edge again."""
     edges = [tuple(edge) for edge in ends.tolist()]
     for edge in list(edges):
         if min(map(len, sides(edges, edge))) >= k:
@@ -119,7 +119,7 @@ def test_oversized_groups_are_split_and_only_those(X, k, method):
     assert sse(X, after) <= sse(X, before) + 1e-9
 
 
-def test_a_long_chain_is_cut_in_no_time():
+def test_a_long_chain_is_cut_quickly():
     # Quadratic cutting would take hours here: no edge can go, one can go late, or all groups come from one end.
     n = 200_000
     values = np.arange(n) * 1.0
@@ -219,7 +219,7 @@ def test_equal_records_count_as_one_in_any_metric():
         (lambda _a, _b: 1 / 0, "ZeroDivisionError"),
     ],
 )
-def test_what_is_no_metric_is_refused(metric, rule):
+def test_values_that_are_not_a_metric_are_refused(metric, rule):
     with pytest.raises(InputError, match="metric") as refused:
         shoal.partition(np.arange(6.0), 2, "mst", metric=metric)
     assert rule in str(refused.value)
@@ -246,7 +246,7 @@ def test_a_metric_and_how_its_tree_is_built_must_agree():
         (lambda ends, lengths: (ends, lengths * np.linspace(2, 1, len(lengths))), "between records"),
     ],
 )
-def test_what_is_no_tree_of_the_records_is_refused(change, rule):
+def test_values_that_are_not_a_tree_of_the_records_are_refused(change, rule):
     X = np.random.default_rng(2).normal(size=(30, 2))
     tree = shoal.spanning_tree(X)
     altered = shoal.SpanningTree(*map(np.ascontiguousarray, change(tree.ends, tree.lengths)))

@@ -53,7 +53,7 @@ def test_the_grouping_is_the_best_for_the_order(X, k, random):
     assert sse(X, labels) == pytest.approx(least_sse_of_runs(X[order], k), abs=1e-9)
 
 
-def test_the_grouping_bears_a_large_offset_and_a_long_column():
+def test_the_grouping_is_exact_for_a_large_offset_and_a_long_column():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2**16, (3000, 3)) * 2.0**-16
     order = np.argsort(X[:, 0], kind="stable")
@@ -220,7 +220,7 @@ def test_moves_of_the_tour_against_lists(n, data):
 
 
 @pytest.mark.parametrize(("method", "order"), ORDERS)
-def test_asked_to_stop_it_still_returns_groups(method, order):
+def test_a_stop_still_returns_groups(method, order):
     from shoal.algorithms.registry import find
 
     X = np.random.default_rng(9).normal(size=(700, 2))
@@ -231,7 +231,7 @@ def test_asked_to_stop_it_still_returns_groups(method, order):
     assert group_sizes(canonical_labels(labels)).min() >= 3
 
 
-def test_a_stopped_tour_is_whole():
+def test_a_stopped_tour_is_complete():
     from shoal.kernels.kdtree import build
 
     X = np.random.default_rng(10).normal(size=(50, 2))

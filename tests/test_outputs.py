@@ -47,7 +47,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-# Named moments of a run, in their order; after which the table is in place.
+# Named steps of a run, in order; afterwards the table is in place.
 MOMENTS = [
     ("shoal.tables.outputs", "_keep", 1, "before", False),
     ("shoal.masking.memory", "write_table", 1, "after", False),
@@ -68,7 +68,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("module", "name", "number", "after", "placed"), MOMENTS)
-def test_an_interrupt_says_what_is_there(folder, monkeypatch, module, name, number, after, placed):
+def test_an_interrupt_lists_the_written_files(folder, monkeypatch, module, name, number, after, placed):
     """The command is interrupted before or after the n-th call of a function."""
     owner = Path if name == "replace" else import_module(module)
     real, calls = getattr(owner, name), count(1)
@@ -91,7 +91,7 @@ def test_an_interrupt_says_what_is_there(folder, monkeypatch, module, name, numb
 
 @pytest.mark.usefixtures("one_template")
 def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder, monkeypatch):
-    """Its work is done in a thread: an interrupt at its very end used to find the table in place."""
+    """Its work runs in a thread: an interrupt at the very end used to leave the table in place."""
 
     def late(*given, **named):
         watch(*given, **named)
@@ -238,8 +238,8 @@ def test_manifest_and_report_know_the_bytes_of_the_table(folder, engine):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of files are those of POSIX")
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
-    """Original values lie in intermediate files; those of a run that goes on stay."""
+def test_leftovers_of_a_killed_run_are_removed_by_the_next(tmp_path, monkeypatch):
+    """Intermediate files contain original values; those of an active run stay."""
     import shoal.tables.outputs as module
 
     waiting = """
@@ -304,7 +304,7 @@ def test_a_data_set_that_others_wrote_is_placed_with_the_files_or_removed(tmp_pa
 
 @pytest.fixture
 def no_system_folder(tmp_path, monkeypatch):
-    """The system's temporary folder is missing: whoever writes there fails."""
+    """The system's temporary folder is missing, so writing there fails."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
 
 
@@ -332,7 +332,7 @@ def test_excel_sheets_wait_in_a_hidden_folder_next_to_the_output(tmp_path, monke
 @pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
 @pytest.mark.parametrize("most", [0, 2000])
 def test_a_full_disk_is_one_line_and_leaves_nothing_of_an_excel_output(tmp_path, most):
-    """No file may grow beyond so many bytes, which fails as a full disk does."""
+    """A limit on the size of files fails like a full disk."""
     limited = f"""
 import resource, sys
 from shoal.cli import main

@@ -34,7 +34,7 @@ def test_importing_shoal_is_light():
 
 
 @IN_CHECKOUT
-def test_version_stands_once():
+def test_the_version_is_defined_once():
     project = (ROOT / "pyproject.toml").read_text()
     assert 'dynamic = ["version"]' in project
     assert f"## {shoal.__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,4 +1,4 @@
-"""assess() beside codes for missing, joined strata and shuffled records: what is measured, and what is refused."""
+"""assess() with codes for missing values, joined strata and shuffled records: measures and refusals."""
 
 import numpy as np
 import polars as pl
@@ -45,12 +45,12 @@ def test_codes_are_measured_as_missing(tmp_path, suffix):
     assert income.mean == pytest.approx((known.mean(), known.mean()))
     assert income.values == len(known)
     assert found.risk.anonymity.below == 0
-    # Without them -9 is a number like others.
+    # Without codes, -9 is an ordinary number.
     wrong = shoal.assess(table, path, columns=NAMES).utility.columns[1]
     assert wrong.mean.before == pytest.approx(table["income"].mean())
 
 
-def test_two_codes_in_a_masked_table_can_be_told_apart():
+def test_two_codes_in_a_masked_table_can_be_distinguished():
     before = pl.DataFrame({"x": [1.0, 3.0, -9.0, 99.0, -9.0, 99.0]})
     after = before.with_columns(x=pl.Series([2.0, 2.0, -9.0, 99.0, -9.0, 99.0]))
     found = shoal.assess(before, after, columns="x", missing_codes={"x": [-9, 99]}, k=3)
@@ -188,7 +188,7 @@ def test_shuffled_records_are_refused_or_paired_or_measured_without_pairs():
         assert one.wasserstein == pytest.approx(two.wasserstein)
         assert one.quantiles[3] == pytest.approx(two.quantiles[3])
     assert alone.utility.correlation[1] == pytest.approx(found.utility.correlation[1])
-    # Who says that the order is right gets what was asked for.
+    # A caller who declares the order as correct gets the measures.
     assert shoal.assess(table, release.data, columns=NAMES, shuffled=False).utility.loss > 90
 
 
@@ -209,7 +209,7 @@ def test_shuffled_records_with_codes_categories_strata_and_a_secret():
 
 
 @pytest.mark.parametrize("column", ["id", "town"])
-def test_a_column_that_was_left_tells_the_order(column):
+def test_an_unmasked_column_reveals_the_order(column):
     table = people().select(*NAMES, column)
     release = shoal.mask(table, 5, columns=NAMES, shuffle=3, keep=column)
     with pytest.raises(InputError, match=f"Column '{column}' differs in record.*shuffled=True"):
@@ -227,7 +227,7 @@ def test_units_under_new_numbers_are_paired_by_labels():
         shoal.assess(table, release.data, columns=NAMES)
 
 
-def test_a_constant_column_tells_no_order():
+def test_a_constant_column_does_not_reveal_the_order():
     table = people().select(NAMES).with_columns(year=pl.lit(2024))
     release = shoal.mask(table, 5, columns=NAMES, shuffle=3)
     with pytest.raises(InputError, match="than in random order"):
@@ -236,7 +236,7 @@ def test_a_constant_column_tells_no_order():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(50, 150), st.integers(2, 12), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_masked_records_in_their_order_are_never_taken_for_shuffled(n, k, d, seed):
+def test_masked_records_in_order_are_never_mistaken_for_shuffled(n, k, d, seed):
     rng = np.random.default_rng(seed)
     X = rng.lognormal(size=(n, d)).round(int(rng.integers(0, 3)))
     released = shoal.mask(X, k, aggregate=str(rng.choice(["mean", "median", "medoid"])))
@@ -280,7 +280,7 @@ def test_the_recount_names_its_columns_and_what_is_unique():
     assert "120 of 120 records by what" in found._repr_html_()
 
 
-def test_pages_say_what_was_not_measured(tmp_path):
+def test_pages_name_measures_that_were_not_computed(tmp_path):
     table = people()
     release = shoal.mask(table, 5, columns=NAMES, shuffle=3, keep="id")
     release.data.write_csv(tmp_path / "out.csv")

@@ -27,7 +27,7 @@ def run(name, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(
         "shoal.comparison.around.MOST_RECORDS", 0
-    )  # maps of the report take longest, and are tested elsewhere
+    )  # maps of the report take longest and are tested elsewhere
     section = PAGE.read_text(encoding="utf-8").split(f"\n## {name}:")[1].split("\n## ")[0]
     lines = [line for text in re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL) for line in text.splitlines()]
     assert len(lines) >= 2

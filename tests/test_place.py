@@ -126,12 +126,12 @@ def test_a_release_reports_displacements(tmp_path):
     assert release.kinds == {"lat": "place", "lon": "place"}
 
 
-def test_displacements_of_few_records_stay_untold():
+def test_displacements_of_few_records_are_not_reported():
     release = shoal.mask(towns(9), 3, columns=["lat", "lon"], kinds=KIND)
     assert any("too few" in note for note in release.notes)
 
 
-def test_assessing_knows_the_antimeridian():
+def test_assessment_handles_the_antimeridian():
     table = towns(200, lon=180)
     release = shoal.mask(table, 3, columns=["lat", "lon"], kinds=KIND, method="mdav")
     found = shoal.assess(table, release.data, kinds=KIND)

@@ -1,4 +1,4 @@
-"""Records without a group, in a kd-tree or scanned: every answer against a look at all of them, ties included."""
+"""Records without a group, in a kd-tree or scanned: every answer equals a full scan, including ties."""
 
 import numpy as np
 import plain
@@ -125,7 +125,7 @@ def test_mdav_equals_the_plain_loop_at_size(monkeypatch, d, few):
         (np.full((1000, 2), 1.23456789e33), 3),  # the centroid is rounded by more than float32 can square
         (1e40 * np.random.default_rng(0).normal(size=(6, 2)), 3),
         (1e22 * np.random.default_rng(1).normal(size=(590, 4)), 295),
-        (1e-161 * np.random.default_rng(2).normal(size=(5000, 2)), 3),  # squares are hardly there
+        (1e-161 * np.random.default_rng(2).normal(size=(5000, 2)), 3),  # squares nearly underflow
     ],
 )
 def test_mdav_of_numbers_on_the_edge_equals_the_plain_loop(monkeypatch, X, k):

@@ -1,4 +1,4 @@
-"""What shoal says of a release is true of the file that leaves, counted here by other means."""
+"""Statements about a release are true of the released file, recounted here independently."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ def write_lines(path, header, columns):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_missing_cells_are_all_spelled_alike(tmp_path, engine):
+def test_missing_cells_have_one_spelling(tmp_path, engine):
     x = numbers(40)
     x[:8] = ["NA", "", "null", ".", "NaN", '""', " NA", "N/A"]
     write_lines(tmp_path / "in.csv", "x,y", [x, numbers(40, 1)])
@@ -56,7 +56,7 @@ def test_one_word_for_missing_stays_that_word(tmp_path, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_strata_that_are_one_are_spelled_alike(tmp_path, engine):
+def test_equal_strata_have_one_spelling(tmp_path, engine):
     strata = ["1", "1.0", "1.00", "2", "NA", "", "NA", "2.0"] * 5
     write_lines(tmp_path / "in.csv", "r,x,note", [strata, numbers(40), ["kept 1.0"] * 40])
     out = tmp_path / "out.csv"
@@ -88,7 +88,7 @@ def test_missing_cells_of_the_only_column_are_not_lost(tmp_path, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-def test_null_beside_nan_is_made_one(tmp_path, engine, suffix):
+def test_null_and_nan_become_one(tmp_path, engine, suffix):
     x = np.random.default_rng(0).normal(size=40)
     table = pl.DataFrame({"x": x, "y": x**2}).with_row_index("row")
     odd = pl.col("row") % 2 == 0
@@ -116,7 +116,7 @@ def test_a_folder_is_read_without_hidden_leftovers(tmp_path):
 
 
 def test_a_release_that_its_file_would_break_is_refused(tmp_path, monkeypatch):
-    # Whatever goes wrong on the way into the file is found in the file.
+    # Every error of writing is detected in the file.
     from shoal.tables.table import Table
 
     real = Table.released
@@ -170,7 +170,7 @@ def test_one_column_is_promised_as_one():
     assert release.verified == "every value of x is shared by at least 3 records"
 
 
-def test_columns_on_their_own_are_counted_as_what_they_are():
+def test_columns_masked_separately_are_counted_separately():
     table = pl.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), schema=list("abcd"))
     with pytest.warns(shoal.NotKAnonymousWarning):
         release = shoal.mask(table, 3, columns=table.columns, method="individual-ranking")
@@ -188,7 +188,7 @@ def test_adult_is_not_called_safe_where_columns_that_outsiders_know_are_kept(tmp
     assert f"{release.singled_out:,} of 30,162" in str(release)
 
 
-# Which method, and what is refused instead of ignored
+# Choice of the method, and refusals of parameters that would be ignored
 
 
 def test_one_column_takes_the_optimum(tmp_path):
@@ -219,7 +219,7 @@ def test_one_column_takes_the_optimum(tmp_path):
         ({"delimiter": ";"}, "'delimiter' requires a CSV file, got ';'"),
     ],
 )
-def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
+def test_no_parameter_is_ignored(tmp_path, keywords, message):
     pl.DataFrame({"x": np.arange(20.0), "y": np.arange(20.0)}).write_parquet(tmp_path / "in.parquet")
     with pytest.raises(InputError, match=re.escape(message)):
         shoal.mask(tmp_path / "in.parquet", 3, columns=["x", "y"], output=tmp_path / "out.parquet", **keywords)
@@ -237,7 +237,7 @@ def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
         ({"decimal": ","}, "'decimal' requires a CSV file"),
     ],
 )
-def test_nothing_that_was_asked_of_dask_is_ignored(keywords, message):
+def test_no_parameter_is_ignored_on_dask(keywords, message):
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"x": np.arange(20.0), "y": np.arange(20.0)}), npartitions=2)
     with pytest.raises(InputError, match=re.escape(message)):
@@ -259,7 +259,7 @@ def test_every_frame_is_written_to_every_format(tmp_path, kind, suffix):
     assert frame.rows() == [("a", 1.5), ("b", 9.0), ("c", 1.5), ("d", 9.0), ("e", 1.5), ("f", 9.0)]
 
 
-def test_an_index_of_pandas_that_stays_behind_is_told(tmp_path):
+def test_a_dropped_index_of_pandas_is_reported(tmp_path):
     frame = pd.DataFrame({"x": np.arange(6.0)}, index=list("abcdef"))
     release = shoal.mask(frame, 3, columns="x", output=tmp_path / "x.parquet")
     assert any("index of the pandas table is not in the release" in note for note in release.notes)

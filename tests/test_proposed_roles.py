@@ -1,4 +1,4 @@
-"""Proposed roles: a masking without named columns, what the user names instead, and what never leaves."""
+"""Proposed roles: masking without named columns, overrides by the user, and columns that never leave."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
         "identifiers": ["last_name", "constant"],
     }
     assert release.dropped == {
-        "last_name": "the name says that it is a name",
+        "last_name": "the column name suggests a name",
         "constant": "the same value in all records",
     }
     assert release.data.columns == ["age", "visits", "job", "region", "religion", "survey_weight"]
@@ -90,7 +90,7 @@ def test_every_column_has_a_role_and_what_is_left_out_a_reason(people):
         ({"zeros": "survey_weight"}, {"weights": None, "columns": ["age", "visits", "job", "survey_weight"]}),
     ],
 )  # fmt: skip
-def test_what_the_user_names_overrides_what_is_proposed(people, named, expected):
+def test_columns_named_by_the_user_override_proposals(people, named, expected):
     proposed = roles_of(shoal.mask(people, 3, method="mdav"))
     release = shoal.mask(people, 3, method="mdav", **named)
     assert roles_of(release) == {**proposed, **expected}
@@ -124,7 +124,7 @@ def test_a_name_that_no_column_has_is_refused(people, parameter):
 
 
 @pytest.mark.parametrize("rest", ["keep", "error"])
-def test_other_columns_are_a_matter_of_named_ones(people, rest):
+def test_other_columns_require_named_ones(people, rest):
     with pytest.raises(InputError, match=f"rest='{rest}' requires 'columns'"):
         shoal.mask(people, 3, rest=rest)
 
@@ -150,7 +150,7 @@ def test_an_array_has_no_names_to_judge_by():
 
 def test_a_table_without_any_key_is_refused_with_the_reasons():
     table = pl.DataFrame({"name": [f"Miller {i}" for i in range(40)], "row": range(40)})
-    with pytest.raises(InputError, match=r"No column can be masked: name .drop: the name says that it is a name., row"):
+    with pytest.raises(InputError, match=r"No column can be masked: name .drop: the column name suggests a name., row"):
         shoal.mask(table, 3)
 
 
@@ -194,10 +194,10 @@ def test_a_file_larger_than_the_sample_has_the_same_columns(people, tmp_path, mo
         assert release.loss == pytest.approx(expected.loss)
 
 
-# --- files that are not as they should be ----------------------------------------------------------------------------
+# --- files with errors -----------------------------------------------------------------------------------------------
 
 ODD_CELLS = [
-    ("n/a?", "record 150 holds 'n/a?'", "name the cell in 'missing_codes' if it means missing"),
+    ("n/a?", "record 150 holds 'n/a?'", "add its value to 'missing_codes' if that means missing"),
     ("12x", "record 150 holds '12x'", "Correct the cell or remove its line"),
     ("Total", "record 150 holds 'Total'", "remove its line"),
     ("$ 5", r"record 150 holds '$ 5'", "Remove the currency"),
@@ -217,7 +217,7 @@ def test_an_odd_cell_in_a_column_of_numbers_is_refused_with_the_record(
     asked = {"engine": engine, "output": tmp_path / "out.csv", "method": "mdav"}
     with pytest.raises(InputError) as refused:
         shoal.mask(tmp_path / "in.csv", 3, **asked)
-    assert f"Column 'pay' holds numbers, but {record}" in str(refused.value)
+    assert f"Column 'pay' contains numbers, but {record}" in str(refused.value)
     assert remedy in str(refused.value)
     assert not (tmp_path / "out.csv").exists()
     for ways, columns in (
@@ -237,7 +237,7 @@ def test_thousands_signs_are_refused_until_they_are_named(people, tmp_path, engi
     people.with_columns(pay=pl.Series(pay)).write_csv(tmp_path / "in.csv", separator=";")
     asked = {"engine": engine, "output": tmp_path / "out.csv", "method": "mdav", "delimiter": ";"}
     with pytest.raises(
-        InputError, match=r"Column 'pay' holds numbers, but record 200 holds '1\.234\.567'.*thousands='\.'"
+        InputError, match=r"Column 'pay' contains numbers, but record 200 holds '1\.234\.567'.*thousands='\.'"
     ):
         shoal.mask(tmp_path / "in.csv", 3, **asked)
     table = people.select("age", "job").with_columns(pay=pl.Series(pay))
@@ -245,7 +245,7 @@ def test_thousands_signs_are_refused_until_they_are_named(people, tmp_path, engi
     assert shoal.mask(tmp_path / "in.csv", 3, **asked, thousands=".").columns == ["age", "job", "pay"]
 
 
-def test_few_values_beside_numbers_are_a_code():
+def test_few_values_among_numbers_are_a_code():
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"age": rng.integers(20, 80, 90), "class": rng.choice(["1", "2", "3", "crew"], 90)})
     release = shoal.mask(table, 3)
@@ -259,7 +259,7 @@ def test_an_identifier_by_its_name_is_no_column_of_numbers():
     assert list(shoal.mask(table, 3).dropped) == ["person_id"]
 
 
-# --- what never leaves -----------------------------------------------------------------------------------------------
+# --- columns that never leave ----------------------------------------------------------------------------------------
 
 NUMBERS = st.integers(10**6, 10**9)
 CELLS = (  # few or many values, of each type

@@ -46,7 +46,7 @@ def firms():
 
 
 def exactly(*arguments, **options):
-    """Explore with a look at the confidential values."""
+    """Explore with the confidential values."""
     with pytest.warns(PrivateExplorationWarning, match="reveals something about the data"):
         return explore(*arguments, private=True, **options)
 
@@ -65,7 +65,7 @@ def test_budgets_of_the_paper(firms):
     assert given_.scales == {"sales": 100 / 1.75, "wages": 300 / 0.25}
 
 
-def test_a_column_in_small_units_has_its_share_if_nothing_is_said():
+def test_a_column_in_small_units_has_an_equal_share_by_default():
     people = pl.DataFrame({"age": np.arange(20.0, 60.0), "income": np.linspace(0, 9e6, 40)})
     bounds = {"age": (0, 120), "income": (0, 1e7)}
     release = shoal.publish(people, 1.0, bounds=bounds, method="optimal")
@@ -117,7 +117,7 @@ def test_budgets_sum_to_epsilon_and_never_to_more(epsilon, width, how):
     assert math.fsum(shares) == pytest.approx(epsilon, rel=1e-12)
 
 
-def test_given_shares_that_miss_epsilon_by_rounding_are_brought_to_it():
+def test_shares_that_differ_from_epsilon_by_rounding_are_adjusted():
     third = round(1 / 3, 10)
     shares = split_budget(1.0, {0: third, 1: third, 2: third + 3e-10}, [0, 1, 2], np.ones(3), [[0], [1], [2]])
     assert math.fsum(shares) <= 1.0
@@ -274,7 +274,7 @@ def test_insensitive_rows_do_not_follow_the_input(firms):
         assert len(np.unique(release.labels[rows, 0])) == 1
     means = firms["sales"].to_numpy()[order.to_numpy()].reshape(10, 8).mean(axis=1)
     assert release.data["sales"].to_numpy() == pytest.approx(np.repeat(means, 8), abs=1e-3)
-    # The same people in another order give the same table: rows belong to nobody.
+    # The same people in another order give the same table: rows belong to no person.
     shuffled = firms.sample(fraction=1, shuffle=True, seed=1)
     again = shoal.publish(shuffled, 1e9, bounds=BOUNDS, method="insensitive", k=8)
     assert again.data["sales"].to_numpy() == pytest.approx(release.data["sales"].to_numpy(), abs=1e-3)
@@ -284,7 +284,7 @@ def test_insensitive_rows_do_not_follow_the_input(firms):
 
 
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
-def test_the_guarantee_says_what_holds(firms, method):
+def test_the_guarantee_states_the_definition_that_holds(firms, method):
     entry = PUBLICATION_METHODS[method]
     release = shoal.publish(firms, 1.0, bounds=BOUNDS, method=method, k=4 if entry.k == "needed" else None)
     assert release.definition == entry.definition == (1 if method in ("none", "insensitive", "insensitive-ir") else 3)
@@ -326,7 +326,7 @@ def test_all_warnings_are_privacy_warnings():
 # Secrets
 
 
-def test_no_printed_or_released_thing_carries_a_raw_value(firms):
+def test_no_output_contains_a_raw_value(firms):
     secret = pl.DataFrame({"sales": np.linspace(12.3456, 87.6543, 80), "wages": np.linspace(101.77, 298.13, 80)})
     for method in PUBLICATION_METHODS:
         k = 4 if PUBLICATION_METHODS[method].k == "needed" else None
@@ -422,7 +422,7 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"output": "out.docx"}, "must end in"),
         (
             {"data": np.ones((3, 1)), "bounds": {0: (0, 2)}, "output": "out.csv"},
-            "whose columns have names, got an array",
+            "requires named columns, got an array",
         ),
     ],
     ids=str,
@@ -434,7 +434,7 @@ def test_refusals(firms, change, rule):
 
 
 def test_more_refusals(tmp_path):
-    with pytest.raises(InputError, match="'columns' is not given and the table has no numeric column"):
+    with pytest.raises(InputError, match=r"The table has no numeric column to .*Name the columns in 'columns'"):
         shoal.publish(pl.DataFrame({"x": ["a"]}), 1.0, bounds="data")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataBoundsWarning)

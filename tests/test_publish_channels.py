@@ -1,4 +1,4 @@
-"""Nothing but the release tells of the data: files in two parts, words that do not depend on values, NaN stops it."""
+"""Only the release depends on the data: separate private files, messages independent of values, a stop on NaN."""
 
 import json
 import math
@@ -29,8 +29,8 @@ def column(n=60, seed=0):
 # Two files each
 
 
-def test_public_files_are_the_same_for_neighbours_but_for_the_release(tmp_path, monkeypatch):
-    """What is computed from the data would differ: one record is far outside, another column has another name."""
+def test_public_files_are_the_same_for_neighbours_except_for_the_release(tmp_path, monkeypatch):
+    """Figures computed from the data would differ: one record is far outside, another column has another name."""
     monkeypatch.chdir(tmp_path)
     public, private = [], []
     one, two = column(), column(seed=5).with_columns(x=pl.when(pl.int_range(60) == 3).then(1e9).otherwise("x"))
@@ -126,7 +126,7 @@ def test_warnings_do_not_depend_on_values():
 # NaN
 
 
-def test_nan_on_the_way_stops_the_release(monkeypatch, tmp_path):
+def test_a_nan_stops_the_release(monkeypatch, tmp_path):
     values = np.array([1.0, math.nan])
     with pytest.raises(VerificationError, match="non-finite"):
         noisy_means(values, np.arange(2), np.ones(2), lower=0, upper=9, epsilon=1.0)
@@ -141,7 +141,7 @@ def test_nan_on_the_way_stops_the_release(monkeypatch, tmp_path):
 # Exploring
 
 
-def test_exploring_is_public_if_nothing_is_said():
+def test_exploring_is_public_by_default():
     one, two = (explore(column(seed=seed), bounds=BOUNDS, k=[5, 20]) for seed in (0, 5))
     assert one == two
     assert str(one) == str(two)
@@ -155,7 +155,7 @@ def test_exploring_is_public_if_nothing_is_said():
 def test_no_table_has_a_greater_error_than_the_public_one(method):
     tables = [pl.DataFrame({"x": cells, "y": cells[::-1]}) for cells in (np.arange(60.0), np.repeat([0.0, 100.0], 30))]
     tables.append(pl.DataFrame({"x": [0.0] * 57 + [100.0] * 3, "y": [100.0] * 2 + [0.0] * 58}))
-    # The remainder of k = 7, 23 and 35 joins one group, here with half of its records at each end.
+    # The remainder for k = 7, 23 and 35 joins one group, here with half of its records at each end.
     tables += [pl.DataFrame({"x": [0.0] * (60 - ones) + [100.0] * ones}) for ones in (5, 18, 30)]
     sizes, epsilons = [5, 7, 20, 23, 35], [0.5, 3.0, 20.0]
     for table in tables:

@@ -34,7 +34,7 @@ def invoke(*arguments):
 
 
 def run(*arguments, cwd):
-    """Run a command as a process of its own."""
+    """Run a command in a separate process."""
     command = [sys.executable, "-c", "from shoal.cli import main; main()", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
 
@@ -61,14 +61,14 @@ def test_a_release_with_ledger_and_manifest(folder):
     manifest = json.loads((folder / "M.json").read_text(encoding="utf-8"))
     assert manifest["guarantee"] in " ".join(done.stdout.split())
     assert manifest["columns"]["sales"]["bounds"] == [0, 100]
-    # What is computed from the data has a file of its own.
+    # Figures computed from the data are in a separate file.
     assert not {"not_for_release", "input", "dropped"} & set(manifest)
     assert not {"groups", "clipped", "expected_sse"} & set(manifest["columns"]["sales"])
     private = json.loads((folder / "P.json").read_text(encoding="utf-8"))
     assert set(private["columns"]["sales"]) == {"groups", "clipped", "expected_sse"}
     assert private["dropped"] == ["name"]
     assert "for the data holder alone" in private["not_for_release"]
-    # Nothing that was printed or written holds a raw value or a name.
+    # No output contains a raw value or a name.
     raw = pl.read_csv(folder / "firms.csv")
     shown = done.stdout + "".join(
         (folder / name).read_text(encoding="utf-8") for name in ("out.csv", "M.json", "P.json", "L.json")
@@ -103,7 +103,7 @@ def test_methods_budgets_sets_and_seed(folder, monkeypatch):
     assert pl.read_csv("o.csv").columns == ["name", "sales"]
 
 
-def test_columns_share_the_budget_evenly_if_nothing_is_said(folder, monkeypatch):
+def test_columns_share_the_budget_evenly_by_default(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for extra in (["-m", "none"], ["--explore", "-m", "optimal"]):
         shown = []
@@ -151,12 +151,12 @@ def test_exploring_some_methods(folder, monkeypatch):
         (["firms.csv", *NAMED, "-e", "1", "-k", "2.5", "-o", "o.csv"], 1, "-k must be a number, got '2.5'"),
         (["firms.csv", "-b", "sales=0", "-e", "1", "-o", "o.csv"], 1, "must read COLUMN=LOW:HIGH, got 'sales=0'"),
         (["nowhere.csv", *NAMED, "-e", "1", "-o", "o.csv"], 1, "does not exist"),
-        (["firms.csv", *NAMED, "-e", "1", "-o", "firms.csv"], 1, "named twice"),
+        (["firms.csv", *NAMED, "-e", "1", "-o", "firms.csv"], 1, "appears more than once"),
         (["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "L.txt"], 1, "must end in .json"),
         (
             ["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "a.json", "--manifest", "a.json"],
             1,
-            "named twice among input, output, manifest and ledger",
+            "appears more than once among input, output, manifest and ledger",
         ),
         (["firms.csv", *NAMED, "--explore", "-o", "o.csv"], 1, "must end in .png"),
     ],
@@ -214,7 +214,7 @@ def test_bounds_beyond_the_limit_spend_nothing(folder):
     assert {path.name for path in folder.iterdir()} == {"firms.csv"}
 
 
-def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
+def test_without_the_extra_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "opendp", None)
     pl.DataFrame({"sales": [1.0, 2.0, 3.0]}).write_csv("in.csv")

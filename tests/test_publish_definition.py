@@ -1,4 +1,4 @@
-"""Which definition of privacy holds: the proof of `in_order` by brute force, empirical ε, what groups tell, the words.
+"""The definition of privacy: the proof of `in_order` by brute force, empirical ε, disclosure by groups, messages.
 
 Tests on draws have fixed seeds; each says how often it would fail for another.
 """
@@ -98,7 +98,7 @@ def test_one_column_has_the_noise_of_given_groups(method):
 
 
 def test_each_column_has_an_order_of_its_own():
-    # A budget without noise to speak of: the values are those of each column, but not side by side.
+    # A budget with negligible noise: the values are those of each column, but not in the same rows.
     table = firms(400)
     release = shoal.publish(table, 1e9, bounds=BOUNDS, k=1)
     for name in BOUNDS:
@@ -163,13 +163,13 @@ NEIGHBOURS = {
 
 
 @pytest.mark.parametrize("method", PROTECTED)
-def test_no_event_tells_neighbours_apart_by_more_than_epsilon(method):
+def test_no_event_distinguishes_neighbours_by_more_than_epsilon(method):
     first, second, k = NEIGHBOURS[method]
     one = pl.DataFrame(first)
     two = pl.DataFrame({name: [second[name][0], *cells[1:]] for name, cells in first.items()})
     tables = [draws(table, method, k, 1.0, 1500, seed) for seed, table in enumerate((one, two))]
     assert least_epsilon(*tables) <= 1.0  # fails for one choice of seeds in a million
-    # The test has power: a mechanism with a fifth of the noise is found out.
+    # The test has power: it detects a mechanism with a fifth of the noise.
     found = least_epsilon(*(draws(table, method, k, 5.0, 1500, seed) for seed, table in enumerate((one, two))))
     assert found > 1.0
 
@@ -229,7 +229,7 @@ def test_large_budgets_warn():
         shoal.publish(firms(), 10, bounds=BOUNDS)
 
 
-def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
+def test_the_command_sets_the_definition(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     firms().write_csv("firms.csv")
     command = ["publish", "firms.csv", "-e", "1", "-b", "sales=0:100", "-o", "o.csv"]
@@ -255,7 +255,7 @@ def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
-def test_the_report_says_what_was_done_and_no_more(tmp_path, method):
+def test_the_report_describes_the_release_and_nothing_else(tmp_path, method):
     k = 5 if PUBLICATION_METHODS[method].k == "needed" else None
     release = shoal.publish(firms(), 1.0, bounds=BOUNDS, method=method, k=k)
     page = release.report(tmp_path / "r.html").read_text(encoding="utf-8")
@@ -266,7 +266,7 @@ def test_the_report_says_what_was_done_and_no_more(tmp_path, method):
     assert "±" in page
 
 
-def test_the_docs_say_nothing_that_is_false():
+def test_statements_of_the_docs_are_true():
     page = " ".join((ROOT / "docs" / "differential-privacy.md").read_text(encoding="utf-8").split())
     for false in ("2.72 times as likely", "close to the truth"):
         assert false not in page
@@ -305,7 +305,7 @@ def test_no_table_is_worse_than_the_worst(data, n):
 
 
 def greatest_error(n, k, epsilon):
-    """The greatest expected SSE of all columns of zeros and ones: no other values lie farther from their means."""
+    """Return the greatest expected SSE of all columns of zeros and ones, the values farthest from their means."""
     errors = []
     for ones in range(n + 1):
         column = np.r_[np.zeros(n - ones), np.ones(ones)]

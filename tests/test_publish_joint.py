@@ -1,4 +1,4 @@
-"""A joint release as users ask for it: promise in words, ledger, files, refusals, nothing that depends on values."""
+"""Joint releases: promise, ledger, files, refusals, and no messages that depend on values."""
 
 import json
 import warnings
@@ -66,7 +66,7 @@ def test_other_tables(kind):
     assert len(release.data) == 100
 
 
-def test_a_large_budget_keeps_what_belongs_together():
+def test_a_large_budget_keeps_dependences():
     table = people(4000)
     with pytest.warns(shoal.LargeBudgetWarning):
         release = shoal.publish(table, 1e4, delta=1e-9, **DOMAIN)
@@ -77,7 +77,7 @@ def test_a_large_budget_keeps_what_belongs_together():
     assert correlation[1] == pytest.approx(correlation[0], abs=0.03)
 
 
-def test_the_promise_in_words():
+def test_promises_in_messages():
     release = shoal.publish(people(), 1.0, delta=1e-6, **DOMAIN)
     assert release.definition == 1
     words = release.guarantee
@@ -147,7 +147,7 @@ def test_refusals(options, rule):
         shoal.publish(people(), **asked)
 
 
-def test_refusals_tell_nothing_of_values():
+def test_refusals_disclose_no_values():
     told = set()
     for where in (3, 77):
         table = people().with_columns(income=pl.when(pl.int_range(600) < where).then(None).otherwise(pl.col("income")))
@@ -166,8 +166,8 @@ def test_cells_outside_the_domain_change_no_public_word():
     assert shown[0] == shown[1]
 
 
-def test_what_fails_releases_nothing(monkeypatch, tmp_path):
-    """Noise that is not there, or more loss than OpenDP grants, ends in an error and never in a table."""
+def test_failed_runs_release_nothing(monkeypatch, tmp_path):
+    """Missing noise, or more loss than OpenDP grants, ends in an error and never in a table."""
 
     def broken(make, distance, rho, scale):
         raise RuntimeError("no randomness")

@@ -107,7 +107,7 @@ def test_refusals(options, rule):
 
 @settings(deadline=None)
 @given(categories=st.integers(2, 1000), epsilon=st.floats(1e-9, 60))
-def test_the_truth_is_told_no_more_often_than_epsilon_allows(categories, epsilon):
+def test_true_answers_are_no_more_frequent_than_epsilon_allows(categories, epsilon):
     words = Fraction(_truth_words(categories, epsilon), WORDS)
     factor = 1 + words * categories / (1 - words)
     assert float(factor) <= math.exp(epsilon) * (1 + 1e-15)
@@ -123,7 +123,7 @@ def test_answers_have_the_probabilities_that_they_should():
     assert stats.chisquare(np.bincount(told), expected).pvalue > 1e-9  # fails once in 1e9 runs
 
 
-def test_no_answer_tells_neighbours_apart_by_more_than_epsilon():
+def test_no_answer_distinguishes_neighbours_by_more_than_epsilon():
     n = 20_000
     ratios = []
     for epsilon in (1.0, 1.5):

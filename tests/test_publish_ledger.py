@@ -30,7 +30,7 @@ def test_budgets_add_up_as_typed_and_are_refused_beyond_the_total(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_an_entry_says_what_was_released_and_no_value(tmp_path):
+def test_an_entry_describes_the_release_without_values(tmp_path):
     path = tmp_path / "L.json"
     release = shoal.publish(TABLE, 1.0, bounds=BOUNDS, method="none", ledger=path, total_budget=3, **FIRST)
     content = json.loads(path.read_text())
@@ -120,7 +120,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
     "text",
     ["", "{", "[]", "{}", '{"format": "shoal budget ledger 1"}', '{"format": 1, "total_budget": 2, "entries": []}'],
 )
-def test_a_file_that_is_no_ledger_is_left_alone(tmp_path, text):
+def test_a_file_that_is_not_a_ledger_is_not_changed(tmp_path, text):
     path = tmp_path / "L.json"
     path.write_text(text)
     with pytest.raises(InputError, match="is not a budget ledger of shoal"):
@@ -187,8 +187,8 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path):
         spend(tmp_path / "a.json", 1.0, 3.0, {})
 
 
-def test_a_ledger_that_cannot_be_looked_at_is_refused(tmp_path):
-    """What cannot be read is not taken for what is not there: that would be a new ledger."""
+def test_a_ledger_that_cannot_be_read_is_refused(tmp_path):
+    """An unreadable ledger is not treated as missing: that would start a new one."""
     (tmp_path / "L.json").mkdir()
     with pytest.raises(FileError, match=r"^Ledger .*L\.json cannot be read: Is a directory\.$"):
         spent(tmp_path / "L.json")
@@ -206,7 +206,7 @@ def test_a_ledger_that_cannot_be_locked_is_refused_and_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# Whatever can be refused is refused before anything is spent
+# All refusals come before any budget is spent
 
 NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm": ["ž", "ß"]})
 
@@ -221,7 +221,7 @@ NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm":
         ({"data": NESTED.cast({"x": pl.Float32}), "bounds": {"x": (0, 1e50)}}, "must fit the type of column 'x'"),
         ({"keep": "nowhere"}, "'keep' names column 'nowhere'"),
         ({"keep": "parts", "output": "o.csv"}, "A CSV file cannot hold column 'parts', of type List"),
-        ({"keep": "name of the firm", "output": "o.xpt"}, "A file .xpt cannot hold this table: .* space"),
+        ({"keep": "name of the firm", "output": "o.xpt"}, "A .xpt file cannot store this table: .* space"),
         ({"output": "nowhere/o.csv"}, "folder nowhere does not exist"),
         ({"output": "folder.csv"}, "it is a folder"),
         ({"output": "o.docx"}, "must end in"),
@@ -272,7 +272,7 @@ def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
 # One data set, one definition, started on purpose
 
 
-def test_a_ledger_that_is_gone_is_not_started_again(tmp_path):
+def test_a_missing_ledger_is_not_created_again(tmp_path):
     path = tmp_path / "L.json"
     of = {"bounds": BOUNDS, "ledger": path, "dataset": "ours"}
     with pytest.raises(
@@ -293,7 +293,7 @@ def test_a_ledger_belongs_to_one_data_set(tmp_path):
     wide = TABLE.with_columns(y=pl.lit(1.0))
     shoal.publish(wide, 1.0, bounds=BOUNDS, ledger=path, total_budget=3, **FIRST)
     content = json.loads(path.read_text())
-    assert (content["dataset"], content["schema"]) == ("ours", ["x", "y"])  # names, and nothing made from values
+    assert (content["dataset"], content["schema"]) == ("ours", ["x", "y"])  # names, and nothing derived from values
     before = path.read_bytes()
     for table, options, rule in [
         (TABLE, {"dataset": "theirs"}, "records the budget of data set 'ours', got 'theirs' in 'dataset'"),
@@ -360,7 +360,7 @@ ENTRY = '{"number": 1, "time": "t", "epsilon": 1.0}'
     ],
     ids=range(23),
 )
-def test_a_damaged_ledger_is_refused_in_words_and_left_alone(tmp_path, total, entries):
+def test_a_damaged_ledger_is_refused_with_a_message_and_not_changed(tmp_path, total, entries):
     path = tmp_path / "L.json"
     path.write_text(f'{{"format": "shoal budget ledger 1", "total_budget": {total}, "entries": [{entries}]}}')
     before = path.read_bytes()

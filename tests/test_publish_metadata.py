@@ -1,4 +1,4 @@
-"""A published table carries nothing of the original beside its cells, in memory and in files."""
+"""A published table has no metadata of the original, in memory and in files."""
 
 import pickle
 import warnings

@@ -128,7 +128,7 @@ def test_expected_sse_is_the_mean_of_measured_ones(method, k):
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(0, 1, 400), rng.exponential(2, 400)])
     bounds = {0: (-2000.0, 2000.0), 1: (-3000.0, 3000.0)}  # far from the data: nothing is clipped or truncated
-    if method == "insensitive-ir":  # of several columns the rows cannot be told
+    if method == "insensitive-ir":  # with several columns, rows cannot be identified
         X, bounds = X[:, :1], {0: bounds[0]}
     measured = []
     for seed in range(250):

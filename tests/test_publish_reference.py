@@ -1,4 +1,4 @@
-"""The claims and figures of the paper on its own data, where they are at hand."""
+"""The claims and figures of the paper on its own data, if available."""
 
 import numpy as np
 import polars as pl

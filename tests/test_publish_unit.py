@@ -31,7 +31,7 @@ SIZES = {"mdav-ir": 4, "mdav": 4, "insensitive": 4}  # k, for the methods that n
 
 
 def panel(persons=20, records=4, seed=0):
-    """Return a table in which every person has so many records, shuffled."""
+    """Return a shuffled table with the same number of records per person."""
     rng = np.random.default_rng(seed)
     n = persons * records
     table = {"person": np.repeat(np.arange(persons), records), "sales": rng.uniform(0, 100, n)}
@@ -57,7 +57,7 @@ def test_a_unit_gets_the_noise_of_an_mth_of_epsilon_for_each_record(method, budg
     assert of_units.scales == of_records.scales
     assert of_units.expected_sse == of_records.expected_sse
     assert (of_units.labels == of_records.labels).all()
-    # What is said of ε is said of the unit.
+    # Statements about ε refer to the unit.
     assert of_units.epsilon == math.fsum(of_units.budgets.values()) == 2.0
     assert of_units.budgets == {name: 4 * share for name, share in of_records.budgets.items()}
     assert of_units.record_epsilon == of_records.epsilon == of_records.record_epsilon == 0.5
@@ -69,7 +69,7 @@ def test_the_records_of_a_unit_never_spend_more_than_its_budget(budget, m):
     assert m * Fraction(share) <= Fraction(budget) < m * Fraction(math.nextafter(share, math.inf))
 
 
-def test_rounding_is_against_the_spender():
+def test_budgets_per_record_are_rounded_down():
     # 1/5 as it is usually rounded spends more than 1 five times.
     assert 5 * Fraction(1.0 / 5) > 1
     assert budgets_of_records(np.array([1.0]), Unit("person", 5))[0] < 1.0 / 5
@@ -121,7 +121,7 @@ def log_ratio(high, low):
     return math.log(high.sum() / low.sum()), math.sqrt(1 / high.sum() + 1 / low.sum())
 
 
-def test_what_is_seen_of_a_person_is_bounded_by_epsilon():
+def test_disclosure_of_a_person_is_bounded_by_epsilon():
     # Each person has three records, all at one end of the domain. Event: all three are released as the upper end.
     persons, seen = 12_000, {}
     for options in ({"unit": "person", "contributions": 3}, {}):
@@ -161,7 +161,7 @@ def test_with_given_groups_it_does_not_matter_how_a_persons_records_are_spread(s
 
 
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
-def test_more_records_than_said_are_refused_and_nothing_is_spent(method, tmp_path):
+def test_more_records_than_declared_are_refused_and_nothing_is_spent(method, tmp_path):
     options = {"bounds": BOUNDS, "method": method, "k": SIZES.get(method), "unit": "person"}
     files = {"ledger": tmp_path / "L.json", "total_budget": 3, "output": tmp_path / "o.csv"}
     files |= {"dataset": "panel", "new_ledger": True}
@@ -171,7 +171,7 @@ def test_more_records_than_said_are_refused_and_nothing_is_spent(method, tmp_pat
     assert shoal.publish(panel(), 1.0, contributions=4, **options, **files).unit == Unit("person", 4)
 
 
-def test_the_refusal_tells_neither_whose_nor_how_many():
+def test_the_refusal_discloses_neither_the_unit_nor_its_records():
     said = set()
     for records, seed in [(4, 0), (4, 1), (7, 0)]:
         table = panel(records=records, seed=seed).with_columns(pl.col("person") + 1000 * seed)
@@ -212,7 +212,7 @@ def test_refusals(change, rule):
         shoal.publish(**arguments)
 
 
-# What is released and said
+# Released tables and messages
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.clone])
@@ -248,7 +248,7 @@ def test_the_guarantee_names_the_unit_and_what_it_shares(method):
     ):
         assert words in release.guarantee
     assert "one record per person" not in release.guarantee
-    # Rows of one person that stand together can be known as such, but not where rows belong to nobody.
+    # Adjacent rows of one person can be recognised, except where rows belong to no person.
     assert ("keeps the records of one 'person' together, so does" in release.guarantee) == (
         not method.startswith("insensitive")
     )
@@ -305,7 +305,7 @@ def test_households_of_a_survey():
 # The command
 
 
-def test_the_command_says_it_everywhere(tmp_path):
+def test_the_command_names_the_unit_everywhere(tmp_path):
     panel().with_columns(pl.format("person {}", "person").alias("person")).write_csv(tmp_path / "panel.csv")
     command = ["publish", "panel.csv", "-e", "1", "-b", "sales=0:100", "-o", "out.csv", "--unit", "person"]
     files = ["--ledger", "L.json", "--dataset", "panel", "--new-ledger", "--total-budget", "3"]

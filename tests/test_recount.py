@@ -1,4 +1,4 @@
-"""The recount, given released tables that it has never seen: what it counts in them, and what it refuses."""
+"""The recount of released tables that other code made: counts and refusals."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ from shoal.tables.identifiers import NUMBERED
 
 
 class Parts:
-    """The least engine that can be counted: a released table in parts, and targets of so many records."""
+    """Minimal engine for the recount: a released table in parts, and targets of a given size."""
 
     def __init__(self, frames, rows, forgotten):
         self.tables, self.rows, self.forgotten = [open_table(frame) for frame in frames], rows, forgotten
@@ -47,7 +47,7 @@ class Parts:
         return [known._replace(**self.forgotten) if self.forgotten else known for _, known in found]
 
     def regroup(self, how):
-        """Bring records together as engines do that send arrays of the shapes that they are told."""
+        """Bring records together like engines that send arrays of declared shapes."""
         dealt = [how.deal(part, arrays, how.own[part], *how.dealing) for part, arrays in enumerate(self.arrays)]
         self.targets = np.concatenate([targets for targets, _ in dealt])
         assert not len(self.targets) or 0 <= self.targets.min() <= self.targets.max() < how.targets
@@ -68,7 +68,7 @@ class Parts:
 
 
 def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
-    """Recount a release; what is not named is as of a table that promises no more than k."""
+    """Recount a release; defaults are those of a table that promises only k."""
     frames = frames if isinstance(frames, list) else [frames]
     kinds, names, zeros = more.get("kinds", {}), frames[0].columns, more.get("zeros", {})
     columns = Columns(
@@ -125,7 +125,7 @@ def test_columns_are_the_planned_ones_and_no_others():
         counted(table(x=[1.0] * 3), 3, planned=["x", "y"])
 
 
-def test_records_that_are_alike_meet_and_others_are_spread():
+def test_equal_records_meet_and_others_are_spread():
     frame = table(x=np.repeat(np.arange(40.0), 3))
     _, engine = counted(frame, 3, rows=10)
     assert all(len(set(group)) == 1 for group in engine.targets.reshape(40, 3).tolist())
@@ -158,7 +158,7 @@ def test_strata_are_counted_apart_and_by_their_values_not_their_codes():
         counted([two[0], two[1].with_columns(t=pl.Series([2, 2]))], 2, by=["s", "t"])
 
 
-def test_columns_that_were_masked_on_their_own_are_counted_on_their_own():
+def test_columns_masked_separately_are_counted_separately():
     frame = table(x=[1.0, 1.0, 2.0, 2.0], y=[5.0, 6.0, 5.0, 6.0], s=[0, 0, 0, 0])
     with pytest.raises(VerificationError, match="4 of 4 groups"):
         counted(frame, 2, ["x", "y"])
@@ -203,12 +203,12 @@ def test_units_are_counted_not_their_records():
         counted(frames, 3, unit="id", rows=2)
 
 
-def test_units_that_are_not_released_are_taken_from_where_they_are():
+def test_units_that_are_not_released_are_read_from_the_original():
     frame, units = table(x=[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]), np.array([7, 8, 8, 7, 8, 9], dtype=np.uint64)
     assert counted(frame, 2, unit="id", units=units)[0].singled_out == 0
     with pytest.raises(VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units"):
         counted(frame, 3, unit="id", units=units)
-    # A column of the release is believed before what is known from elsewhere.
+    # A column of the release takes precedence over other sources.
     with pytest.raises(VerificationError, match="2 of 2 groups of identical records have fewer than k=3 units"):
         counted(frame.with_columns(id=pl.Series([1, 2, 2, 1, 2, 2])), 3, unit="id", units=units)
 
@@ -221,7 +221,7 @@ def test_records_are_singled_out_by_what_an_outsider_can_know():
     whole = table(x=[1.0, 1.0], s=["a", "a"])
     found, engine = counted(whole, 2, by=["s"])
     assert engine.read == ["x", "s"]
-    assert set(engine.arrays[0]) == {"words", "codes"}  # nothing but what groups are made of
+    assert set(engine.arrays[0]) == {"words", "codes"}  # only the columns that form groups
 
 
 def test_no_outsider_knows_sensitive_columns_weights_or_units():
@@ -243,7 +243,7 @@ def test_no_outsider_knows_sensitive_columns_weights_or_units():
 
 @pytest.mark.parametrize("rows", [1, 3, 100])
 def test_units_are_unique_by_all_their_records(rows):
-    """u and v have the same records in another order, w one of them only, x one of them twice, y others."""
+    """Units u and v have the same records in different order, w only one of them, x one of them twice, y others."""
     records = {"u": "ab", "v": "ba", "w": "a", "x": "aa", "y": "bc", "z": "a"}
     cells = [(unit, record) for unit, own in records.items() for record in own]
     units, values = zip(*cells, strict=True)
@@ -256,9 +256,7 @@ def test_units_are_unique_by_all_their_records(rows):
     assert counted(frame.drop("z"), 2, **roles)[0].unique_units == (0, 6)  # two have one record, four have two
     assert counted(frame.drop("z"), 2, **{**roles, "unit": None})[0].unique_units is None
     dropped = np.arange(len(frame), dtype=np.uint64)
-    assert (
-        counted(frame.drop("unit"), 2, **roles, units=dropped)[0].unique_units is None
-    )  # nothing ties records together
+    assert counted(frame.drop("unit"), 2, **roles, units=dropped)[0].unique_units is None  # nothing links records
 
 
 @pytest.mark.parametrize(
@@ -269,7 +267,7 @@ def test_units_are_unique_by_all_their_records(rows):
         ([1, 1], [2, 2], False),
         ([1, 1, 1], [1], False),
         ([1, 2], [2], False),
-        ([1, 4], [2, 3], False),  # whatever their words add up to
+        ([1, 4], [2, 3], False),  # even if the sums of their words are equal
     ],
 )
 def test_units_have_the_same_fingerprint_if_they_have_the_same_records(one, two, alike):
@@ -282,7 +280,7 @@ def test_units_have_the_same_fingerprint_if_they_have_the_same_records(one, two,
     assert records.tolist() == [*one, *two], "they are not changed"
 
 
-def test_units_are_told_apart_by_masked_columns_and_strata():
+def test_units_are_distinguished_by_masked_columns_and_strata():
     frame = table(x=[1.0, 1.0, 2.0, 2.0], s=[5, 6, 5, 6], unit=list("abcd"))
     ranked = {"method": "individual-ranking", "unit": "unit"}
     assert counted(frame, 2, ["x", "s"], **ranked)[0].unique_units == (4, 4)
@@ -305,10 +303,10 @@ def test_weights_that_no_other_record_has_are_counted(monkeypatch):
     assert found != 5000
 
 
-# --- what is promised beside k ---------------------------------------------------------------------------------------
+# --- promises other than k -------------------------------------------------------------------------------------------
 
 
-def test_a_record_that_was_lost_is_missed():
+def test_a_lost_record_is_detected():
     with pytest.raises(FileError, match=r"^Output out.csv has 3 records instead of 4. Nothing was released.$"):
         counted([table(x=[1.0, 1.0]), table(x=[1.0])], 2, released=4, output="out.csv")
 
@@ -323,7 +321,7 @@ def test_missing_cells_are_spelled_in_one_way_in_all_parts(parts):
         VerificationError, match=r"^Column 'x' has missing cells that are spelled in several ways. Noth"
     ):
         counted(frames, 2, ["y", "x"])
-    # Each column has a spelling of its own.
+    # Each column has its own spelling.
     assert counted(nan.with_columns(y=null["x"]), 2, ["x", "y"])[0].singled_out == 0
 
 
@@ -375,7 +373,7 @@ def test_sums_are_kept_by_every_record():
 
 
 @pytest.mark.parametrize("forgotten", ["spellings", "zeros", "broken"])
-def test_a_part_that_does_not_answer_is_not_taken_for_one_that_holds(forgotten):
+def test_a_part_without_an_answer_does_not_count_as_correct(forgotten):
     frame = table(x=[0.0, 0.0], y=[0.0, 0.0])
     asked = {"masked": ["x", "y"], "zeros": {"x": 4, "y": 4}, "sums": ["x = y"]}
     counted([frame, frame], **asked)
@@ -390,7 +388,7 @@ def test_totals_are_those_of_the_release():
     assert counted(frames, 2, ["x", "c", "y"], kinds=kinds)[0].totals.tolist() == [0, 0, 0]
 
 
-def test_confidential_values_keep_what_is_promised():
+def test_confidential_values_keep_promises():
     frames = [table(x=[1.0, 1.0, 2.0], ill=["flu", "gout", "flu"]), table(x=[2.0, 2.0], ill=["cold", "flu"])]
     found, _ = counted(frames, 2, confidential=["ill"], models=((0, Diversity(2)),))
     shares = np.array([2, 1]) / 3
@@ -427,7 +425,7 @@ def test_confidential_values_are_compared_with_those_of_all_parts():
     assert found[0]["ill"] == {"diversity": 4.0, "entropy": pytest.approx(4.0), "closeness": 0.0}
 
 
-# --- what is told ----------------------------------------------------------------------------------------------------
+# --- reports ---------------------------------------------------------------------------------------------------------
 
 
 def numbered(first, last, step=1):
@@ -435,7 +433,7 @@ def numbered(first, last, step=1):
     return table(x=[1.0] * len(values), no=values)
 
 
-def test_a_numbering_is_seen_however_parts_divide_it():
+def test_a_numbering_is_recognised_in_any_parts():
     halves = [numbered(1, 60, 2), numbered(2, 61, 2)]
     assert counted(halves)[0].identifiers == {"no": NUMBERED}
     assert counted([*halves, numbered(1, 1)])[0].identifiers == {"no": NUMBERED}  # a part without records
@@ -454,7 +452,7 @@ def test_an_identifier_looks_like_one_in_every_part_and_is_not_masked():
     assert set(counted([mail, other])[0].identifiers) == {"y"}
     words = [a + b + c for a in "bdfg" for b in "aeiou" for c in "klm"][:30]
     assert counted(table(x=[1.0] * 60, surname=words * 2, town=words * 2))[0].identifiers == {
-        "surname": "the name says that it is a name"
+        "surname": "the column name suggests a name"
     }
     alike = table(x=[1.0] * 30, z=["a@b.org"] * 30)
     assert "e-mail" in counted(alike)[0].identifiers["z"]
@@ -462,7 +460,7 @@ def test_an_identifier_looks_like_one_in_every_part_and_is_not_masked():
     assert counted(alike, by=["z"])[0].identifiers == {}
 
 
-def test_formulas_are_told_of_text_that_a_csv_file_holds():
+def test_formulas_are_reported_for_text_in_csv_files():
     frames = [
         table(x=[1.0] * 2, a=["=1+1", "b"], c=["@x", "@x"], d=["a", "a"]),
         table(x=[1.0] * 2, a=["c", "=2"], c=["@x"] * 2, d=["-a"] * 2),
@@ -495,7 +493,7 @@ def test_sizes_are_refused_below_k_and_not_at_k():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float32, np.uint64, np.bool_, object, "U1"])
-def test_records_are_alike_in_arrays_of_any_type(dtype):
+def test_records_are_equal_in_arrays_of_any_type(dtype):
     values = np.array([[1, 0], [1, 1], [1, 0], [0, 1]]).astype(dtype)
     assert identical_records(values).tolist() == [0, 1, 0, 2]
     assert identical_records(np.asfortranarray(values)).tolist() == [0, 1, 0, 2]

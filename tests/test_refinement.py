@@ -1,4 +1,4 @@
-"""The last pass over a partition: what a release costs by hand, groups of k, seeds, and what is refused."""
+"""The last pass over a partition: hand-worked losses of releases, groups of k, seeds, refusals."""
 
 import numpy as np
 import polars as pl
@@ -38,7 +38,7 @@ def people(n=200, seed=0):
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_a_group_costs_what_the_reference_says(data):
+def test_the_cost_of_a_group_equals_the_reference(data):
     n = data.draw(st.integers(1, 9))
     codes = np.array(data.draw(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=n, max_size=n)))
     counts = np.array([3, 1, 4, 2])
@@ -58,7 +58,7 @@ def test_a_group_costs_what_the_reference_says(data):
     assert not count.any()
 
 
-def test_records_find_their_likes():
+def test_similar_records_are_grouped():
     """Two groups of half a and half b, ranks in disorder: exchanged until what is released is what was there."""
     values = np.array([[0.0, 0], [1, 5], [0, 0], [1, 5], [0, 0], [1, 5]])
     squares = np.array([[[0.0, 2.0], [2.0, 0.0]]])
@@ -104,7 +104,7 @@ def test_units_are_counted_after_it():
     assert counted["person"].min() >= 4
 
 
-def test_it_stops_when_asked():
+def test_it_stops_on_request():
     state = fresh_state()
     state[STOP] = 1
     X = np.random.default_rng(0).normal(size=(60, 2))

@@ -1,4 +1,4 @@
-"""The report: what it says, what it must never say, and that a real browser shows it without help."""
+"""The report: its content, values it must never show, and its display in a real browser."""
 
 import json
 import pickle
@@ -67,7 +67,7 @@ class Elements(HTMLParser):
             self.words.append(data)
 
 
-def test_page_is_whole_and_says_it_all(demo):
+def test_page_is_complete(demo):
     _, release, path = demo
     page = Elements(path.read_text(encoding="utf-8"))
     assert page.open == []
@@ -131,7 +131,7 @@ def leaks(text, originals):
 @pytest.mark.parametrize("columns", [1, 3])
 def test_no_original_value_is_in_the_page(tmp_path, k, columns):
     rng = np.random.default_rng(columns)
-    # No two values alike, none that a count, a coordinate or a share could equal by chance.
+    # All values differ, and none could equal a count, a coordinate or a share by chance.
     X = np.exp(rng.normal(9, 1.0, (400, columns))) + 2000 + rng.random((400, columns))
     release = shoal.mask(X, k)
     text = release.report(tmp_path / "page.html", original=X).read_text(encoding="utf-8")
@@ -180,7 +180,7 @@ def test_edges_do_not_depend_on_the_originals():
     np.testing.assert_array_equal(first.edges, second.edges)
 
 
-def test_a_release_holds_no_original_and_its_page_says_what_that_leaves_unmeasured(demo, tmp_path):
+def test_a_release_without_original_names_unmeasured_figures(demo, tmp_path):
     table, release, _ = demo
     stored = pickle.dumps(release)
     assert table["sales"].to_numpy()[:50].tobytes() not in stored
@@ -191,7 +191,7 @@ def test_a_release_holds_no_original_and_its_page_says_what_that_leaves_unmeasur
 
 
 @pytest.mark.parametrize("change", ["order", "values", "records", "missing"])
-def test_another_table_is_no_original(demo, tmp_path, change):
+def test_another_table_is_refused_as_original(demo, tmp_path, change):
     table, release, _ = demo
     other = {
         "order": table[::-1],
@@ -231,7 +231,7 @@ def test_ordinary_and_odd_tables(tmp_path, table, keywords):
 
 
 def column_rows(page):
-    """Return the rows of the table of means and standard deviations, by column, and what stands before it."""
+    """Return the rows of the table of means and standard deviations, by column, and the text before it."""
     table = next(section for section in page.sections if section.title == "Columns before and after").tables[0]
     return {name: cells for name, *cells in table.rows}, table.note
 
@@ -281,7 +281,7 @@ def test_a_weighted_report_needs_the_table_with_its_weights():
         release_page(release, original=table.drop("weight"))
 
 
-def test_a_weighted_deviation_that_one_group_makes_up_is_not_told():
+def test_a_weighted_deviation_of_one_group_is_not_shown():
     """One heavy group makes up the weighted variance within groups, though hardly any of the loss."""
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"x": rng.uniform(size=600), "w": 1.0})
@@ -296,7 +296,7 @@ def test_a_weighted_deviation_that_one_group_makes_up_is_not_told():
         assert ((sd, change) == ("–", "–")) is hidden
 
 
-def test_a_release_that_is_not_k_anonymous_says_so(tmp_path):
+def test_a_release_that_is_not_k_anonymous_is_marked(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", shoal.NotKAnonymousWarning)
@@ -417,7 +417,7 @@ def opened(page, folder):
         ],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    # What the browser asks for on its own account has no origin.
+    # Requests that the browser makes by itself have no origin.
     asked = re.findall(r'"initiator":"(?!not an origin")[^\n]*"url":"([^"]+)"', log.read_text(encoding="utf-8"))
     return done.stderr, picture, [url for url in asked if not url.startswith(("file:", "data:"))]
 
@@ -512,7 +512,7 @@ def plain(html):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
 
 
-def test_the_page_says_what_else_was_done(tmp_path):
+def test_the_page_describes_other_changes(tmp_path):
     _, page = told(tmp_path, people(), keep=["name"])
     assert "Nothing else in the table was changed." in page
     assert "these lines reproduce the masked table" in page
@@ -527,7 +527,7 @@ def test_the_page_says_what_else_was_done(tmp_path):
     assert "≥ 3 different units (person) share each combination" in page
 
 
-def test_the_page_tells_what_groups_share_of_confidential_columns(tmp_path):
+def test_the_page_shows_groups_that_share_sensitive_values(tmp_path):
     illness = pl.Series(["flu", "cold", "gout"] * 20).cast(pl.Enum(["flu", "gout", "cold"]))
     table = people().with_columns(illness=illness, since=pl.Series(range(60)))
     release, page = told(
@@ -545,7 +545,7 @@ def test_the_page_tells_what_groups_share_of_confidential_columns(tmp_path):
     assert same in page
 
 
-def test_a_loss_of_more_than_everything_is_told_in_words(tmp_path):
+def test_a_loss_above_100_percent_is_explained(tmp_path):
     table = pl.DataFrame({"x": list("aabcdefghij") * 2})
     release = shoal.mask(table, 11, columns=["x"], method="mdav")
     assert release.loss > 100
@@ -554,7 +554,7 @@ def test_a_loss_of_more_than_everything_is_told_in_words(tmp_path):
     assert "That is more than 100 % because" in page
 
 
-def test_losses_of_cells_that_were_made_missing_are_told_with_their_column(tmp_path):
+def test_losses_of_cells_made_missing_are_shown_with_their_column(tmp_path):
     i = pl.col("i")
     x = pl.when(i % 160 < 20).then(None).otherwise(i * 37 % 401)
     table = pl.DataFrame({"i": range(320)}).select(town=i % 40, x=x, y=i * 13 % 397)

@@ -54,7 +54,7 @@ READERS = [
 
 
 @pytest.mark.parametrize(("text", "python", "command", "page"), READERS)
-def test_every_reader_gets_a_message_in_his_words(text, python, command, page):
+def test_every_interface_names_parameters_in_its_own_way(text, python, command, page):
     error = shoal.InputError(text)
     assert str(error) == python
     flags = flags_of(mask)
@@ -112,7 +112,7 @@ def test_refusals_warnings_and_notes_name_parameters_too(tmp_path):
     assert "Columns of whole numbers: round keeps them whole" in note.worded(in_labels)
 
 
-def test_methods_that_a_comparison_leaves_out_are_told_in_flags(tmp_path):
+def test_methods_omitted_from_a_comparison_are_reported_with_flags(tmp_path):
     firms(60).write_csv(tmp_path / "in.csv")
     arguments = ["compare", str(tmp_path / "in.csv"), "-k", "3", "-c", "sales", "-c", "wages", "--distance", "sales"]
     done = CliRunner().invoke(app, [*arguments, "-m", "mdav", "-m", "individual-ranking"])
@@ -281,7 +281,7 @@ print("done")
 
 
 def run_beside(folder, code, source=SOURCE):
-    """Run code in a process of its own, with the modules in a folder and those of the docs."""
+    """Run code in a separate process, with the modules in a folder and those of the docs."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, source, DOCS)))},

@@ -79,7 +79,7 @@ def roles_of(**columns):
     return propose(open_table(pl.DataFrame(columns)), 3)
 
 
-def test_of_twins_the_plainer_one_stays():
+def test_the_plainer_of_equivalent_columns_stays():
     rng = np.random.default_rng(0)
     number = rng.integers(1, 9, 300)
     words = np.array(["none", "some", "half", "most", "all", "new", "old", "other", "x"])[number]

@@ -139,7 +139,7 @@ def test_a_hierarchy_is_found_next_to_the_roles_file(people, tmp_path, monkeypat
     assert release.kinds["job"].startswith("hierarchy")
     assert release.data.equals(expected.data)
     with pytest.raises(FileError, match=r"job\.csv"):
-        shoal.mask(people, 3, roles=roles)  # a mapping is next to no file
+        shoal.mask(people, 3, roles=roles)  # a mapping has no folder
 
 
 def test_a_place_is_written_and_read(tmp_path):
@@ -180,7 +180,7 @@ def spawned(*arguments, cwd):
 
 
 def test_inspect_edit_mask(tmp_path):
-    """As people do it: in processes of their own, with an editor in between."""
+    """As users do: in separate processes, with an editor in between."""
     firms(120).with_columns(last_name=pl.Series([f"Miller{i}" for i in range(120)])).write_csv(tmp_path / "firms.csv")
     done = spawned("inspect", "firms.csv", "-k", 3, "-o", "firms.roles.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -215,7 +215,7 @@ def test_inspect_writes_roles_to_a_toml_file_only(tmp_path, target):
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
-def test_what_inspect_saves_masks_as_the_proposal_does(people, tmp_path):
+def test_roles_saved_by_inspect_mask_like_the_proposal(people, tmp_path):
     path = shoal.inspect(people, 3).save(tmp_path / "people.toml", "people")
     assert path == tmp_path / "people.toml"
     release, plain = shoal.mask(people, 3, roles=path, seed=0), shoal.mask(people, 3, seed=0)
@@ -226,7 +226,7 @@ def test_what_inspect_saves_masks_as_the_proposal_does(people, tmp_path):
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def test_names_of_every_sign_are_written_and_read(tmp_path):
+def test_names_with_any_character_are_written_and_read(tmp_path):
     roles = {name: ColumnRole("key", reason=f"because\n{name}\x1b[2J") for name in NAMES}
     write_roles(roles, tmp_path / "roles.toml", "in\x1b.csv\nrole = 5")
     text = (tmp_path / "roles.toml").read_text(encoding="utf-8")
@@ -252,7 +252,7 @@ def test_names_of_every_sign_are_written_and_read(tmp_path):
         max_size=5,
     )
 )  # fmt: skip
-def test_what_is_written_is_read(tmp_path_factory, drawn):
+def test_written_roles_can_be_read(tmp_path_factory, drawn):
     roles = {
         name: ColumnRole(role, kind, tuple(codes) if role == "key" else (), reason)
         for name, (role, codes, kind, reason) in drawn.items()
@@ -311,7 +311,7 @@ def refused(roles, *, words, error=InputError, **others):
         ({"a": "key", "b": "weight", "c": "weight"}, "several columns with role 'weight': b, c"),
     ],
 )
-def test_roles_that_are_none_are_refused(tmp_path, roles, words):
+def test_invalid_roles_are_refused(tmp_path, roles, words):
     refused(roles, words=words)
     if roles and 5 not in roles.values():
         refused(as_file(tmp_path / "roles.toml", roles), words=words)
@@ -328,7 +328,7 @@ def test_roles_that_are_none_are_refused(tmp_path, roles, words):
         ("[column.a]\nrole = 'key'", "has no columns"),
     ],
 )
-def test_files_that_hold_no_roles_are_refused(tmp_path, text, words):
+def test_files_without_roles_are_refused(tmp_path, text, words):
     (tmp_path / "roles.toml").write_text(text)
     refused(tmp_path / "roles.toml", words=rf"Roles file .*roles\.toml {words}", error=FileError)
 
@@ -355,7 +355,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         ("missing_codes", {"a": [-9]}),
     ],
 )
-def test_what_roles_decide_cannot_be_named_besides(name, value):
+def test_parameters_in_a_roles_file_cannot_be_passed_as_well(name, value):
     words = f"'{name}' cannot be combined with 'roles', which gives every column its role. Change the roles instead"
     refused({"a": "key", "b": "drop"}, words=words, **{name: value})
 
@@ -405,7 +405,7 @@ def test_a_comparison_takes_roles(people, tmp_path):
     assert [trial.loss for trial in found[0].trials] == [trial.loss for trial in found[1].trials]
 
 
-def test_reading_leaves_the_mapping_as_it_is():
+def test_reading_does_not_change_the_mapping():
     roles = {"a": {"role": "key", "missing": -9}}
     assert read_roles(roles)["a"] == ColumnRole("key", None, (-9,))
     assert roles == {"a": {"role": "key", "missing": -9}}
@@ -430,7 +430,7 @@ ASSESSED = {name: value for name, value in NAMED.items() if name not in ("identi
 
 
 def test_an_assessment_takes_roles(people, tmp_path):
-    """They mean what the same columns mean that are named one by one, missing codes and kinds among them."""
+    """They mean the same as columns named one by one, including codes for missing values and kinds."""
     masked = shoal.mask(people, 3, roles=ROLES, seed=0).data
     measures = {"k": 3, "measures": "population-risk"}  # uses weights
     expected = shoal.assess(people, masked, **ASSESSED, **measures)
@@ -466,7 +466,7 @@ def test_inspect_mask_and_assess_use_the_same_file(people, tmp_path):
 
 
 @pytest.mark.parametrize("name", ASSESSED)
-def test_what_roles_decide_of_an_assessment_cannot_be_named_besides(people, name):
+def test_parameters_in_a_roles_file_cannot_be_passed_to_assess(people, name):
     with pytest.raises(InputError, match=f"'{name}' cannot be combined with 'roles'"):
         shoal.assess(people, people, roles=ROLES, **{name: ASSESSED[name]})
 
@@ -507,7 +507,7 @@ def test_patterns_name_columns_of_an_assessment_and_next_to_roles(people):
 
 
 def test_the_hierarchy_of_a_stratum_names_joined_strata_and_nothing_else(people, tmp_path):
-    """As it does if it is named in the parameter kinds; without joined strata it has no use."""
+    """As for a hierarchy in the parameter kinds; without joined strata it has no use."""
     table = people.with_columns(region=pl.when(pl.int_range(len(people)) < 2).then(pl.lit("west")).otherwise("region"))
     ways = {"north": ["coast", "all"], "south": ["inland", "all"], "west": ["coast", "all"]}
     (tmp_path / "ways.csv").write_text("".join(f"{name},{','.join(above)}\n" for name, above in ways.items()))

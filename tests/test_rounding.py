@@ -1,4 +1,4 @@
-"""Rounding: which groups of a fractional solution are kept, and what a search gains by it."""
+"""Rounding: the groups kept from a fractional solution, and the gain of a search."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
     n, k = int(random.integers(8, 40)), int(random.integers(2, 4))
     X = random.normal(size=(n, 2))
     order = random.permutation(n)
-    # Groups that do not overlap, so that little or nothing is left, and some that do.
+    # Disjoint groups, which leave few or no records, and overlapping ones.
     apart = [np.sort(order[i : i + k]) for i in range(0, n - k + 1, k)]
     groups = apart + [np.sort(random.choice(n, k, replace=False)) for _ in range(int(random.integers(0, 4)))]
     x = np.where(random.uniform(size=len(groups)) < 0.8, 1.0, random.uniform(size=len(groups)))
@@ -36,12 +36,12 @@ def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
     expected = plainly_kept(groups, x)
     gone = [group for group in expected if group not in found]
     assert group_sizes(labels).min() >= k
-    # One may be given up for fewer than k records that are left over; an empty rest has no group either.
+    # One group may be dissolved if fewer than k records remain; an empty rest has no group either.
     left = n - sum(map(len, expected))
     assert len(gone) <= (left < k)
 
 
-def test_a_solution_that_is_nowhere_near_one_says_too_little():
+def test_a_solution_far_from_integers_is_not_rounded():
     X = np.arange(12.0)[:, None]
     halves = GroupColumns.of_rows(X, np.arange(12).reshape(4, 3))
     assert round_groups(X, 3, halves, np.full(4, 0.5), state=fresh_state(), threads=1) is None
@@ -57,7 +57,7 @@ def test_the_relaxation_rounds_to_one_partition_with_any_number_of_threads():
     assert sse(X, one) < sse(X, start)
 
 
-def test_copies_and_a_stop_give_nothing():
+def test_copies_and_a_stop_give_no_solution():
     X = np.random.default_rng(1).uniform(size=(300, 2))
     copies = np.vstack([X, *[X[:5]] * 9])
     state = fresh_state()
@@ -98,7 +98,7 @@ def test_a_proof_gains_by_it(monkeypatch, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_partition_and_relaxation_differ_in_is_solved_anew(seed):
+def test_differences_of_partition_and_relaxation_are_solved_again(seed):
     random = np.random.default_rng(seed)
     n, k = int(random.integers(6, 10)), int(random.integers(2, 4))
     X = np.vstack([random.normal(size=(n, 2)), 100 + random.normal(size=(k, 2))])
@@ -110,7 +110,7 @@ def test_what_partition_and_relaxation_differ_in_is_solved_anew(seed):
     x = np.array([float(np.array_equal(group, far)) for group in map(every.__getitem__, range(len(every)))])
     limits = {"nodes": 1000, "time_limit": None, "state": fresh_state()}
     found = improve_near(X, rest, every, x, largest=n, **limits)
-    # The group that both have is kept, and the records of all others are grouped as well as can be.
+    # The common group is kept, and the records of all others are grouped optimally.
     labels = rest if found is None else found
     assert (np.diff(labels[far]) == 0).all()
     assert not np.isin(labels[:n], labels[far]).any()

@@ -1,4 +1,4 @@
-"""Models and their rules, group by group: against slow references, at their bounds, and in the words they are told in.
+"""Models and their rules, group by group: against slow references, at their bounds, and in messages.
 
 Tables are small: `make mutants` runs these tests with kernels that are not compiled.
 """
@@ -47,12 +47,12 @@ def rules_of(values, model, ordered=True):
     return make_rules([column(values, ordered)], [(0, model)], len(values))
 
 
-# --- what a group reaches --------------------------------------------------------------------------------------------
+# --- measures of a group ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_groups_reach_what_their_histograms_say(model, ordered):
+def test_measures_of_groups_follow_from_their_histograms(model, ordered):
     rng = np.random.default_rng(0)
     for n, m, groups in ((5, 2, 2), (12, 4, 3), (30, 7, 4), (40, 3, 5), (24, 24, 6)):
         found = column(np.r_[rng.integers(0, m, n - 1), m], ordered)
@@ -81,8 +81,8 @@ def test_groups_reach_what_their_histograms_say(model, ordered):
         (Diversity(3, "recursive", 3.0), [0, 0, 0, 1, 1, 1, 2, 2], 1.5, 0.0),
     ],
 )
-def test_how_far_a_group_is_from_its_bound(model, values, reached, lacks):
-    """Searches go where less is lacking, so it must grow with what is lacking."""
+def test_shortfall_of_a_group(model, values, reached, lacks):
+    """Searches reduce the shortfall, so it must grow with the violation."""
     rest = [0, 1, 2, 3]
     rules, labels = rules_of(values + rest, model), np.repeat([0, 1], [len(values), len(rest)])
     found = reached_by(rules, 0, labels)
@@ -90,7 +90,7 @@ def test_how_far_a_group_is_from_its_bound(model, values, reached, lacks):
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_distance_is_lacking_by_what_it_exceeds(ordered):
+def test_the_shortfall_of_a_distance_is_its_excess(ordered):
     values, labels = np.array([0, 0, 1, 2]), np.array([0, 0, 1, 1])
     t = 0.25
     lacks, found = reached_by(rules_of(values, Closeness(t), ordered), 0, labels)
@@ -133,7 +133,7 @@ def test_groups_beyond_the_table_of_quantiles_are_measured_too():
 
 
 def check_swaps(found, rules, rule, rows, pairs):
-    """Hold what a swap is told to change against measuring the group anew."""
+    """Compare the reported change of a swap with a new measurement of the group."""
     members = np.sort([int(found.codes[row]) << 32 | int(row) for row in rows])
     one, size = np.zeros(len(rows), dtype=np.int64), len(rows)
     before = group_shortfall(rules, rule, rows, one, 1)[1][0]
@@ -146,7 +146,7 @@ def check_swaps(found, rules, rule, rows, pairs):
 
 @pytest.mark.parametrize("tabled", [False, True])
 @pytest.mark.parametrize("m", [1, 2, 3, 8])
-def test_a_swap_changes_a_distance_as_measuring_anew_does(m, tabled):
+def test_a_swap_changes_a_distance_like_a_new_measurement(m, tabled):
     """All pairs of a small table. Members go out at both ends and within, codes repeat, there are other rules."""
     rng = np.random.default_rng(m)
     found, other = column(np.r_[np.arange(m), rng.integers(0, m, 12 - m)]), column(np.arange(12) % 5)
@@ -194,7 +194,7 @@ def test_runs_end_where_the_code_does():
     assert run_end(codes, 0, 2) == 2  # of a smaller group in a larger array
 
 
-# --- how models are asked for and told -------------------------------------------------------------------------------
+# --- text of models --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -225,13 +225,13 @@ def test_models_in_words(model, text, says, measured, told, number):
         (Closeness(0.2), Closeness(0.2)),
     ],
 )  # fmt: skip
-def test_models_are_read_however_they_are_given(given, model):
+def test_models_are_read_from_all_forms(given, model):
     assert read_promise(model.parameter, given) == model
     if not isinstance(given, str) or not given.startswith(model.parameter):
         assert type(model).read(given) == model
 
 
-def test_a_model_that_another_parameter_asks_for_is_refused():
+def test_a_model_of_another_parameter_is_refused():
     with pytest.raises(
         InputError, match=r"^Parameter 'closeness' cannot be Diversity\(.*, which is a value of 'diversity'"
     ):
@@ -278,7 +278,7 @@ def test_refusals_name_the_parameter_the_rule_and_the_value(make, said):
     assert str(refusal.value) == f"Parameter '{said}"
 
 
-def test_the_least_that_models_may_ask():
+def test_weakest_values_of_models():
     assert (Closeness(0).t, Closeness(0.999).t, Diversity(2).least, Diversity(1.001, "entropy").least) == (
         0,
         0.999,
@@ -310,7 +310,7 @@ def test_the_least_that_models_may_ask():
     ],
 )
 def test_what_is_possible_is_rounded_to_the_safe_side(model, reached, said):
-    """What is called possible is read again, and allows what is reached."""
+    """The value named as possible can be parsed, and allows the measured one."""
     assert model.possible(reached) == said
     parameter, _, text = said.partition(" ")
     if parameter == model.parameter:
@@ -326,7 +326,7 @@ def test_the_worst_of_several_groups():
     assert [model.worst(found) for model in worst] == [2.0, 2.0, 5.0, 5.0]
 
 
-def test_a_model_that_brings_no_more_than_it_must():
+def test_a_model_with_only_the_required_methods():
     """The defaults that a new model inherits."""
 
     class Least(GroupPromise):
@@ -387,14 +387,14 @@ def test_the_least_size_is_that_of_the_paper_and_leaves_few_records_over():
         assert least_size(n, k, t) == least + left // groups
         assert size_for([Closeness(t).rule(ordered=True)[:2]], n, k) == max(k, 1.5 * least_size(n, k, t) + 3)
         assert size_for([Closeness(t).rule(ordered=False)[:2]], n, k) == max(k, 1.5 * least_size(n, k, t) + 3)
-    assert least_size(3, 2, 0.5) == 3  # one group, and what is left over
+    assert least_size(3, 2, 0.5) == 3  # one group, and the remaining records
     assert least_size(10, 2, 1 / 18) == 5  # exactly 10 / 2, which rounding must not make 6
     for asked in (Diversity(4), Diversity(4, "entropy"), Diversity(4, "recursive")):
         assert size_for([asked.rule(ordered=True)[:2]], 100, 3) == ROOM * 4
         assert size_for([asked.rule(ordered=True)[:2]], 100, 7) == ROOM * 7
 
 
-def test_rules_carry_what_was_asked():
+def test_rules_contain_the_request():
     for ordered in (True, False):
         kind, bound, factor = Closeness(0.2).rule(ordered)
         assert (kind, bound, factor) == (Closeness.kinds["ordered" if ordered else "nominal"], 0.2, 0.0)

@@ -216,7 +216,7 @@ def test_odd_columns(scale, column, block):
 
 @pytest.mark.parametrize("scale", CODINGS)
 def test_a_large_offset_costs_no_groups(scale):
-    """Far from zero a logarithm is a straight line, so that the groups are those of the column as it is."""
+    """Far from zero a logarithm is nearly linear, so the groups are those of the unscaled column."""
     near = np.arange(60.0) % 20
     near += np.where(near < 10, 0, 100)
     release = shoal.mask((near + 1e9)[:, None], 3, scale=scale)

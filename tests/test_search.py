@@ -145,7 +145,7 @@ def test_a_descent_ends_where_another_finds_nothing(values, m, d, scale, seed):
 
 
 def test_tables_of_few_distinct_values_end():
-    """In a process of its own: a search that does not end cannot be stopped."""
+    """In a separate process: an endless search could not be stopped."""
     program = """
 import numpy as np, shoal
 from shoal.core.measures import standardise
@@ -197,7 +197,7 @@ def test_tiny_tables_reach_the_optimum(n, k, seed):
 
 
 @pytest.mark.parametrize("bound", [False, True])
-def test_no_step_is_taken_beyond_those_given_whatever_time_is_left(monkeypatch, bound):
+def test_the_limit_on_steps_holds_with_time_left(monkeypatch, bound):
     def prove_nothing(start, *_):
         return ProofResult(start.partition.labels, 0.0, "bounded", None)
 
@@ -342,7 +342,7 @@ def test_a_part_of_the_work_stops_with_the_whole_and_at_its_own_time():
     assert not whole[STOP]
 
 
-def test_a_part_counts_on_from_the_whole_and_never_back():
+def test_progress_of_a_part_continues_that_of_the_whole():
     whole = fresh_state()
     whole[DONE] = 20
     with within(whole, None, 10) as part:

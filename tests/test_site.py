@@ -1,4 +1,4 @@
-"""The site: nothing public is missing from the reference, and the examples run."""
+"""The site: every public name is in the reference, and the examples run."""
 
 import importlib.util
 import inspect
@@ -50,7 +50,7 @@ def test_every_public_name_has_its_place_in_the_reference():
     assert documented() == ([], [])
 
 
-def test_a_name_without_a_page_is_noticed(tmp_path):
+def test_a_name_without_a_page_is_detected(tmp_path):
     (tmp_path / "page.md").write_text("::: shoal.mask\n\n::: shoal.mask\n")
     assert documented(["mask", "publish"], tmp_path) == (["publish"], ["mask"])
 
@@ -67,7 +67,7 @@ def test_every_parameter_of_a_public_function_is_described(name):
     assert undescribed(getattr(shoal, name)) == []
 
 
-def test_a_parameter_without_a_description_is_noticed():
+def test_a_parameter_without_a_description_is_detected():
     def function(a, b):
         """Do it.
 
@@ -151,7 +151,7 @@ def test_every_page_and_example_is_in_the_menu():
 @pytest.mark.parametrize(
     "name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md"]
 )
-def test_links_between_files_lead_somewhere(name):
+def test_links_between_files_have_targets(name):
     links = re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (ROOT / name).parent.joinpath(link).exists()] == []
 
@@ -179,7 +179,7 @@ def test_every_decision_is_listed():
         assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Context", "Decision", "Consequence"]
 
 
-def test_the_readme_says_what_it_is_within_two_screens():
+def test_the_readme_describes_shoal_within_two_screens():
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Read on")[0]
     assert len(text.splitlines()) <= 100
     assert len(re.findall(r"^!\[", text, re.MULTILINE)) == 2
@@ -218,7 +218,7 @@ def test_example_runs_without_the_reference_tables(stem, monkeypatch, tmp_path):
 
 def run_example(stem, monkeypatch):
     """Run an example on its reference table; return its names."""
-    reference_path({"noise": "census", "blocks": "eia"}[stem])  # skips where it is not at hand
+    reference_path({"noise": "census", "blocks": "eia"}[stem])  # skips if it is not available
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.syspath_prepend(ROOT / "examples")
     monkeypatch.delitem(sys.modules, "_tables", raising=False)

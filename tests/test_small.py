@@ -31,7 +31,7 @@ NONE, A, B, BOTH = (False, False), (True, False), (False, True), (True, True)
 
 
 def holders(sizes):
-    """Somebody else for every record."""
+    """Return a different unit for every record."""
     return [frozenset((place, i) for i in range(size)) for place, size in enumerate(sizes)]
 
 
@@ -75,7 +75,7 @@ def test_the_smallest_is_joined_first_and_until_all_have_k():
     assert joined([("mid",), ("few",), ("one",)], [9, 3, 1], [0, 5, 6], 4) == [0, 1, 1]
 
 
-def test_coordinates_that_one_does_not_know_are_left_out():
+def test_unknown_coordinates_are_left_out():
     counts = np.array([[5, 5], [2, 0], [5, 5]])
     sums = np.array([[0.0, 0.0], [16.0, 0.0], [50.0, -500.0]])
     assert join_strata([("a",), ("b",), ("c",)], holders([5, 2, 5]), counts, sums, 3) == [0, 1, 1]
@@ -97,8 +97,8 @@ def test_rare_patterns_take_as_many_records_as_they_need():
     assert patterns({A: 1, BOTH: 9}, 3, whole=False) == ({A: BOTH, BOTH: BOTH}, {})
 
 
-def test_the_cheapest_first_step_may_cost_most_in_the_end():
-    # BOTH would take 2 records of A for 2 cells, and then all of B for 3; B alone joins it for 3.
+def test_the_cheapest_first_step_may_have_the_highest_total_cost():
+    # BOTH would take 2 records of A for 2 cells, then all of B for 3; joining B alone costs 3.
     sizes = {B: 3, A: 10, BOTH: 2}
     assert patterns(sizes, 4, whole=False).blanked(held_patterns(sizes)) == 3
 
@@ -319,7 +319,7 @@ def test_a_bound_counts_lost_cells_too():
 
 
 @pytest.mark.parametrize("nan", [True, False])
-def test_cells_that_are_made_missing_read_like_the_others(nan):
+def test_cells_made_missing_are_spelled_like_the_others(nan):
     hole = float("nan") if nan else None
     table = pl.DataFrame({"a": [1.0, 2, 3, hole, 9], "b": [1.0, 2, 3, 4, hole]}, strict=False)
     asked = {"columns": ["a", "b"], "missing": "group", "small": "merge", "max_left_out": 1}
@@ -460,10 +460,10 @@ def test_engines_agree(tmp_path, one_template):
 
 @pytest.mark.parametrize("offset", [0, 1_000_000])
 @pytest.mark.parametrize("engine", ["memory", "local"])
-def test_a_column_that_is_lost_altogether_counts_as_lost_wherever_it_lies(tmp_path, engine, offset):
+def test_a_lost_column_counts_as_lost_in_any_position(tmp_path, engine, offset):
     rows = [{"age": 20 + i * 7 % 50, "income": None if i % 8 == 0 else offset + i * 37 % 101} for i in range(40)]
     pl.DataFrame(rows).with_row_index("who").write_csv(tmp_path / "in.csv")
-    # Records of a unit stay together, so that patterns are joined as a whole.
+    # Records of a unit stay together, so patterns are joined as a whole.
     asked = {"columns": ["age", "income"], "unit": "who", "keep": "who", "output": tmp_path / "out.csv"}
     release = shoal.mask(tmp_path / "in.csv", 8, engine=engine, small="merge", max_left_out=1, **asked)
     assert release.column_loss["income"] == 100
@@ -491,7 +491,7 @@ def test_a_column_that_joining_leaves_empty_is_one_of_numbers(tmp_path, engine):
 
 @dataclass
 class Parts:
-    """The parts of a table, read one by one as every engine reads them."""
+    """Return the parts of a table, read one by one as in every engine."""
 
     tables: list[pl.DataFrame]
     columns: Any
@@ -513,7 +513,7 @@ class Parts:
 
 
 def blank_cells(table, cuts, k):
-    """Divide a table at some records and join small sets of records; return what is missing then, and the strata."""
+    """Divide a table at some records and join small sets of records; return the missing cells and the strata."""
     request = MaskRequest(k=k, columns=["x", "y"], by=["land", "town"])
     columns = choose_masked(request, Schema(table.columns, ["town", "x", "y", "left"]))
     ends = sorted({0, len(table), *cuts})

@@ -113,7 +113,7 @@ def clustered(rng, c, y, d, sigma):
     ],
     ids=["clusters", "skewed", "grid", "duplicates", "offset"],
 )
-def test_all_ways_give_one_tree(X):
+def test_all_algorithms_give_one_tree(X):
     trees = [shoal.spanning_tree(X, "boruvka", threads=t) for t in (1, 2, 5)]
     trees.append(shoal.spanning_tree(X, "prim"))
     for tree in trees:
@@ -159,7 +159,7 @@ def test_bad_records_are_refused():
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_asked_to_stop_it_still_returns_a_tree(algorithm):
+def test_a_stop_still_returns_a_tree(algorithm):
     X = np.random.default_rng(0).random((500, 2))
     X[::7] = X[0]
     state = fresh_state()

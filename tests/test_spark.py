@@ -36,13 +36,13 @@ MASTER = "local-cluster[2,1,1024]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
 PARTS = (10, 100, 1000) if "SHOAL_ENGINES" in os.environ else (3, 12)  # a thousand take minutes
-# What is not masked stays, and shows the order of records.
+# Unmasked columns stay and show the order of records.
 ASKED = {"k": 3, "columns": COLUMNS, "block": 200, "rest": "keep", "keep": ["record"], "decimals": "all"}
 
 
 @pytest.fixture(scope="module")
 def spark():
-    """Start a session whose driver gets 4 MB at most: counts, and the sample that blocks are chosen by."""
+    """Start a session whose driver receives at most 4 MB: counts, and the sample that chooses blocks."""
     active = sql.SparkSession.getActiveSession()
     if active is not None:
         yield active
@@ -135,7 +135,7 @@ def test_records_of_another_target_are_refused():
 
 @pytest.mark.parametrize("targets", [1, 7, 300])
 def test_every_row_comes_to_the_target_that_it_names(spark, targets):
-    """Whatever adaptive execution makes of partitions that are small or empty."""
+    """Also if adaptive execution changes small or empty partitions."""
     moved = pa.table({"target": pa.array(np.tile(np.arange(targets), 5), pa.int32())})
     placed = spark.createDataFrame(moved).repartitionById(targets, "target")
     places = placed.selectExpr("target", "spark_partition_id() as place").toArrow()
@@ -233,7 +233,7 @@ def test_policies_are_the_same(spark, many, asked):
     ],
     ids=str,
 )
-def test_refusals_are_the_same_word_for_word(spark, many, asked):
+def test_refusals_have_the_same_messages_as_in_memory(spark, many, asked):
     asked = {"k": 3, "columns": ["a", "b"], "block": 40, "missing": "group", **asked}
     with pytest.raises(InputError) as memory:
         shoal.mask(many, **asked)
@@ -243,7 +243,7 @@ def test_refusals_are_the_same_word_for_word(spark, many, asked):
 
 def test_numbers_that_are_text_are_refused_as_in_memory(spark, many):
     slips = many.select(["b"]).append_column("pay", pa.array([*map(str, range(len(many) - 1)), "Total"]))
-    with pytest.raises(InputError, match=f"'pay' holds numbers, but record {len(many)} holds 'Total'") as memory:
+    with pytest.raises(InputError, match=f"'pay' contains numbers, but record {len(many)} holds 'Total'") as memory:
         shoal.mask(slips, 3)
     with pytest.raises(InputError, match=f"^{re.escape(str(memory.value))}$"):
         shoal.mask(in_parts(spark, slips, 4), 3)
@@ -275,7 +275,7 @@ def test_every_type_of_column(spark):
     assert release.data.schema["at"].dataType == given.schema["at"].dataType
 
 
-def test_what_a_schema_tells_of_the_original_does_not_travel(spark, table):
+def test_schema_metadata_of_the_original_is_dropped(spark, table):
     data = spark.createDataFrame(table).coalesce(2)
     data = data.withMetadata("a", {"comment": "of ACME"}).withMetadata("region", {"comment": "of ACME"})
     assert "ACME" in data.schema.json()
@@ -291,10 +291,10 @@ def test_a_table_that_comes_from_a_shuffle_is_kept_in_one_order(spark, table):
     assert values["region"].to_list() == table["region"].to_pylist()
 
 
-# Nothing wrong is released
+# No wrong table is released
 
 
-def test_a_table_that_is_another_when_computed_again_is_found_out(spark, table):
+def test_a_table_that_changes_when_recomputed_is_detected(spark, table):
     def change(found):
         return found.set_column(0, "a", pa.array(np.random.default_rng().normal(size=len(found))))
 
@@ -314,12 +314,12 @@ def spoiled(*given):
     return made.set_column(0, "a", pa.array(np.arange(len(made), dtype=np.float64)))
 
 
-def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatch):
+def test_a_violation_removes_the_written_files(spark, table, tmp_path, monkeypatch):
     (tmp_path / "out.parquet").mkdir()
     (tmp_path / "out.parquet" / "old").touch()
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not know this file
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors cannot import this file
     monkeypatch.setattr(cluster, "release_part", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask(in_parts(spark, table, 3), **ASKED, output=tmp_path / "out.parquet")
@@ -394,7 +394,7 @@ def test_the_command_line_starts_and_ends_a_session(table, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
-def test_what_does_not_go_with_spark_is_refused(spark, table, tmp_path):
+def test_options_that_spark_does_not_support_are_refused(spark, table, tmp_path):
     data = spark.createDataFrame(table)
     pl.from_arrow(table).write_csv(tmp_path / "in.csv")
     for asked, words in (
@@ -445,7 +445,7 @@ def tasks_of(tracker, group):
 
 @pytest.mark.parametrize("named", [False, True])
 def test_executors_on_this_machine_run_this_python_unless_another_is_named(tmp_path, named):
-    """A session of the user's has python3 of the path, which may be another Python without shoal."""
+    """A user's session runs the python3 on the path, which may be another Python without shoal."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)

@@ -54,7 +54,7 @@ def every_group(X, k, cuts):
 
 
 @pytest.mark.parametrize("case", range(0, 300, 50))
-def test_no_group_is_missed_and_none_is_listed_twice(case):
+def test_every_group_is_listed_once(case):
     for number in range(case, case + 50):
         random = np.random.default_rng(number)
         X, k = awkward(random, number)
@@ -101,7 +101,7 @@ def test_any_multipliers_are_repaired_to_feasible_ones(way):
         assert rest.min() >= -1e-13 * (np.abs(proven.duals).sum() + every.cost.max())
         assert proven.value <= proven.duals.sum() - cuts.worth.sum()
         larger = every_group(table.rows, k, some_cuts(random, len(table), 0.0))
-        if not len(cuts):  # groups of k records speak for all sizes
+        if not len(cuts):  # groups of k records bound all sizes
             assert reduced_costs(larger, proven.duals, cuts).min() >= -1e-13 * larger.cost.max()
 
 
@@ -116,7 +116,7 @@ def test_the_repair_worked_by_hand():
     assert in_order.value == pytest.approx(3.5)
 
 
-def test_a_record_far_away_makes_no_other_list_longer():
+def test_an_outlier_makes_no_other_list_longer():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 2))
     labels = find_groups(X, 3, "mdav").labels
@@ -191,7 +191,7 @@ def test_altered_certificates_prove_what_is_true_of_them_or_are_rejected():
         assert not shoal.verify_bound(X, 3, replace(certificate, cuts=cheaper, bound=certificate.bound * 1.05))
 
 
-def test_copies_are_no_burden():
+def test_bounds_hold_with_copies():
     random = np.random.default_rng(5)
     X = np.repeat(random.normal(size=(40, 2)), random.integers(1, 60, 40), axis=0)
     X = np.vstack([X, random.normal(size=(50, 2))])[random.permutation(len(X) + 50)]

@@ -1,4 +1,4 @@
-"""Standard input and output in place of files."""
+"""Standard input and output instead of files."""
 
 import io
 import subprocess
@@ -33,7 +33,7 @@ def standard_input(monkeypatch):
     return give
 
 
-def test_a_pipe_holds_the_masked_table_and_nothing_else(tmp_path):
+def test_a_pipe_contains_only_the_masked_table(tmp_path):
     code, out, err = shoal("mask", "-", "-k", 5, "-c", "age", "-c", "pay", "-o", "-", "--labels", tmp_path / "l.csv")
     assert code == 0, err
     assert "every combination" in err
@@ -54,7 +54,7 @@ def test_standard_input_is_inspected_and_the_proposed_command_runs():
 
 
 @pytest.mark.parametrize("raw", [b"", b"1;2\n2;3\n3;4\n5;6\n"])
-def test_standard_input_that_is_no_table_is_refused(standard_input, raw):
+def test_standard_input_that_is_not_a_table_is_refused(standard_input, raw):
     standard_input(raw)
     done = command("mask", "-", "-k", 2, "-o", "-")
     assert (done.returncode, done.stdout) == (1, "")
@@ -78,7 +78,7 @@ def test_nothing_is_written_if_the_recount_fails(standard_input, monkeypatch):
         (["-o", "out.csv", "--memory", "1GB"], "is masked in memory"),
     ],
 )
-def test_what_streams_cannot_be_combined_with(standard_input, options, words):
+def test_options_that_streams_do_not_support_are_refused(standard_input, options, words):
     done = command("mask", "-", "-k", 5, "-c", "age", *options)
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr

@@ -1,4 +1,4 @@
-"""Sums that are kept, and whole numbers that keep them."""
+"""Sum rules in releases, and whole numbers that satisfy them."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def test_rules_are_read(text, columns, signs):
 @pytest.mark.parametrize(
     "text", ["", "total", "total =", "a = b c", "a + b = c", "a = b +", "a = b = c", "= a", "a = `b", 5]
 )
-def test_what_is_no_rule_is_refused(text):
+def test_text_that_is_not_a_rule_is_refused(text):
     with pytest.raises(InputError, match="must hold rules such as 'total = wages"):
         shoal.mask(firms(), k=3, columns=COLUMNS, sums=[text])
 
@@ -222,7 +222,7 @@ def test_controlled_rounding_by_hand():
     st.integers(2, 7),
 )
 def test_controlled_rounding_of_one_rule_is_the_best(parts, size):
-    """Of all ways to round every part up or down, none moves parts and total less."""
+    """No other way of rounding every part up or down changes parts and total less."""
     means = [Fraction(value, size) for _, value in parts]
     signs = [sign for sign, _ in parts]
     total = sum(sign * mean for sign, mean in zip(signs, means, strict=True))
@@ -265,7 +265,7 @@ def test_chains_hold_whatever_the_numbers(rows, integers):
     assert off is None or off <= 1e-12
     missing = np.array([row[3] for row in rows])[release.kept]
     assert release.data["net income"].is_null().sum() == 0
-    # Where the tax is missing the total of the rule is a number of its own, rounded as any other.
+    # Where the tax is missing, the total of the rule is an independent number, rounded like any other.
     alone = shoal.mask(frame, k=2, integers=integers, **asked)
     assert release.data["net income"].filter(missing).to_list() == alone.data["net income"].filter(missing).to_list()
 
@@ -311,7 +311,7 @@ def test_nothing_is_released_that_breaks_a_rule(monkeypatch, tmp_path):
 
 
 def test_a_rule_is_checked_as_it_was_written(monkeypatch):
-    """Totals that are not added up again break the rule that whole parts no longer obey."""
+    """If totals are not recomputed from rounded parts, the sum rule is broken."""
     monkeypatch.setattr("shoal.masking.aggregate.add_up", lambda *given: given[0])
     monkeypatch.setattr("shoal.masking.aggregate.round_together", lambda *given: given[3])
     with pytest.raises(VerificationError, match="is broken by"):
@@ -362,7 +362,7 @@ def test_totals_by_hand():
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(st.integers(-4, 4), min_size=2, max_size=5), min_size=1, max_size=5))
-def test_totals_are_as_near_as_can_be_at_the_least_cost(groups):
+def test_totals_are_nearest_at_the_least_cost(groups):
     means, sizes = np.array([np.mean(group) for group in groups]), np.array([len(group) for group in groups])
     low, high = (np.array([end(group) for group in groups]) for end in (min, max))
     total = sum(map(sum, groups))
@@ -386,14 +386,14 @@ def test_totals_of_many_groups_are_exact():
         near = np.floor(means).astype(np.int64) - 60, np.ceil(means).astype(np.int64) + 60
         found = keep_total(means, sizes, *near, total)
         assert sizes @ found == total
-    # Whatever is far away from the nearest numbers is approached first.
+    # Values far from the nearest numbers are approached first.
     found = keep_total(np.zeros(9000), np.full(9000, 4), np.zeros(9000), np.full(9000, 9), 4 * 50_000)
     assert 4 * found.sum() == 4 * 50_000
 
 
 @pytest.mark.parametrize("asked", [{}, {"by": "region"}, {"block": 40}, {"method": "individual-ranking"}])
 @pytest.mark.filterwarnings("ignore::shoal.NotKAnonymousWarning")
-def test_the_note_tells_what_is_left_of_totals(asked):
+def test_the_note_shows_remaining_differences_of_totals(asked):
     frame = firms(122, whole=True)
     release = shoal.mask(frame, k=3, columns=COLUMNS, integers="totals", **asked)
     note = next(note for note in release.notes if note.startswith("totals of integer columns, counted again: "))
@@ -454,7 +454,7 @@ def test_totals_are_refused_by_name(asked, message):
         shoal.mask(firms(whole=True), k=3, columns=COLUMNS, integers="totals", **asked)
 
 
-def test_totals_beyond_all_measure_are_refused():
+def test_totals_too_large_are_refused():
     frame = pl.DataFrame({"a": [1e140, 2e140, 3e140, 4e140], "b": [1, 2, 3, 4]})
     with pytest.raises(InputError, match="the values of column 'a' are too large, up to 4e"):
         shoal.mask(frame, k=2, columns=["a", "b"], integers="totals")

@@ -1,4 +1,4 @@
-"""Two-swap: the change of each swap, the paper's figures, and what must never happen."""
+"""Two-swap: the change of each swap, the paper's figures, and invariants."""
 
 import subprocess
 import sys
@@ -87,7 +87,7 @@ def test_duplicates_and_constant_columns_end(variant):
 
 
 @pytest.mark.parametrize("variant", ["steepest", "fast"])
-def test_a_great_group_does_not_hide_the_gains_of_small_ones(variant):
+def test_a_large_group_does_not_hide_the_gains_of_small_ones(variant):
     X = np.array([1e12, 2e12, 3e12, 0, 10, 0, 10, 0, 10])[:, None]
     better = improve(X, np.array([0, 0, 0, 1, 1, 1, 2, 2, 2]), variant=variant, state=fresh_state())
     assert better[[3, 5, 7]].tolist() == [better[3]] * 3
@@ -107,7 +107,7 @@ def test_a_centroid_forgets_the_values_that_have_left():
     st.integers(6, 30), st.integers(1, 3), st.sampled_from([0.0, 1.0, 1e9, 1e16]), st.integers(1, 5), st.integers(0, 99)
 )
 @pytest.mark.parametrize("variant", ["steepest", "fast"])
-def test_what_was_improved_cannot_be_improved_again(variant, n, d, offset, values, seed):
+def test_a_second_run_improves_nothing(variant, n, d, offset, values, seed):
     """Whatever the offset, and with values that differ by a few units in the last place."""
     random = np.random.default_rng(seed)
     X = offset + random.integers(0, values + 1, size=(n, d)) / 3
@@ -116,8 +116,8 @@ def test_what_was_improved_cannot_be_improved_again(variant, n, d, offset, value
 
 
 @pytest.mark.parametrize("method", ["two-swap", "decomposition"])
-def test_a_stratum_of_next_to_no_spread_ends(tmp_path, method):
-    """In a process of its own: before, this ran in circles."""
+def test_a_stratum_with_tiny_spread_ends(tmp_path, method):
+    """In a separate process: this used to run forever."""
     rows = ["r,x", "A,0", "A,0", "A,1e18", "B,58", "B,42", "B,35", "B,92", "B,37", "B,27"]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "shoal", "mask", "t.csv", "-k", "3", "--by", "r", "-m", method, "-o", "o.csv"]
@@ -125,7 +125,7 @@ def test_a_stratum_of_next_to_no_spread_ends(tmp_path, method):
 
 
 @pytest.mark.parametrize("variant", ["steepest", "fast"])
-def test_it_starts_from_given_labels(variant):
+def test_it_starts_from_labels_of_the_user(variant):
     random = np.random.default_rng(8)
     X = random.normal(size=(60, 2))
     start = random_partition(random, 60, 4)

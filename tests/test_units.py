@@ -1,4 +1,4 @@
-"""k persons, not k records: groups hold the records of at least k different units, recounted in what is released."""
+"""k persons, not k records: groups have records of at least k different units, recounted in the release."""
 
 import json
 
@@ -17,7 +17,7 @@ from shoal.promises.distinct_units import count_units, least_units, record_count
 from shoal.promises.group_merge import merge_groups
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
-PERSON = {"unit": "person", "keep": "person"}  # the release shows whose records they are
+PERSON = {"unit": "person", "keep": "person"}  # the release shows the unit of each record
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
 
 
@@ -26,7 +26,7 @@ def fewest(table, keys, unit):
 
 
 def panel(persons=40, rows=4, seed=0):
-    """Several records a person, near each other: groups of records would hold few persons."""
+    """Return several similar records per person, so that groups of records would have few persons."""
     rng = np.random.default_rng(seed)
     person = np.repeat(np.arange(persons), rows)
     return pl.DataFrame(
@@ -82,7 +82,7 @@ def merge_slowly(Z, labels, units, k):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_merging_is_what_its_rounds_say(seed):
+def test_merging_follows_its_rounds(seed):
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(6, 60)), int(rng.integers(2, 5))
     Z, units = rng.normal(size=(n, 2)), rng.integers(0, k + 3, n).astype(np.uint64)
@@ -184,7 +184,7 @@ def test_the_recount_does_not_believe_the_grouping(monkeypatch):
         shoal.mask(panel(), 4, columns=["income", "age"], unit="person", identifiers="person", shuffle=3)
 
 
-def test_units_that_are_dropped_are_counted_all_the_same():
+def test_dropped_units_are_still_counted():
     table = panel()
     release = shoal.mask(table, 4, columns=["income", "age"], unit="person", identifiers="person")
     assert "person" not in release.data.columns
@@ -206,14 +206,14 @@ def test_a_block_that_could_not_hold_k_units_is_refused():
         shoal.mask(panel(), 3, columns=["income", "age"], **PERSON, block=16)
 
 
-def test_blocks_hold_k_units_however_they_are_cut():
+def test_blocks_have_k_units_for_any_cuts():
     table = panel(500, 6)
     release = shoal.mask(table, 5, columns=["income", "age"], **PERSON, block=60, by="region")
     assert release.facts["blocks"] > 20
     assert fewest(release.data, ["income", "age", "region"], "person") >= 5
 
 
-# --- what else is released ------------------------------------------------------------------------------------------
+# --- other outputs ---------------------------------------------------------------------------------------------------
 
 
 def test_shuffled_units_have_new_numbers():
@@ -263,7 +263,7 @@ def test_the_command_line_and_the_manifest_know_units(tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_the_refusal_speaks_the_language_of_the_command_line(tmp_path):
+def test_the_refusal_names_the_flag_on_the_command_line(tmp_path):
     panel().write_csv(tmp_path / "in.csv")
     asked = ("-k", 4, "-c", "income", "--unit", "person", "--rest", "keep", "-o", "out.csv")
     done = command("mask", "in.csv", *asked, cwd=tmp_path)
@@ -283,7 +283,7 @@ def test_households_of_the_testdata():
     assert fewest(release.data, keys, "ori_hid") >= 5
 
 
-def test_a_bar_of_the_report_stands_for_k_units(tmp_path):
+def test_a_bar_of_the_report_covers_k_units(tmp_path):
     table = panel(60)
     release = shoal.mask(table, 3, columns=["income", "age"], **PERSON)
     page = release.report(tmp_path / "r.html", original=table).read_text()

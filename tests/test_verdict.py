@@ -87,7 +87,7 @@ def is_small(release):
 
 def is_ordered(release):
     groups = masked_in_order.select("x", "y").with_columns(label=pl.Series(release.labels)).group_by("label").mean()
-    for name in ("x", "y"):  # the values of each record stand in its place
+    for name in ("x", "y"):  # the values of each record are in its row
         means = dict(groups.select("label", name).iter_rows())
         assert release.data[name].to_list() == pytest.approx([means[label] for label in release.labels.tolist()])
     return "the records are in the order of the original", N
@@ -189,12 +189,12 @@ def test_every_reason_is_given_where_it_is_true_of_the_release(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_no_reason_is_given_where_it_is_not_true_of_the_release(case):
+def test_no_reason_is_given_where_it_is_false(case):
     _, (frame, asked) = CASES[case]
     assert case not in reasons(masked(frame, **asked))
 
 
-def test_the_strictest_reason_decides_and_stands_first():
+def test_the_strictest_reason_decides_and_comes_first():
     release = masked(table(z=range(N)), k=2, keep=["z"], shuffle=None)
     levels = [reason.level for reason in release.verdict.reasons]
     assert levels == sorted(levels, reverse=True)
@@ -208,7 +208,7 @@ def test_the_strictest_reason_decides_and_stands_first():
     assert str(look).startswith("verdict           LOOK: ")
 
 
-def test_limits_are_where_the_documentation_puts_them():
+def test_limits_are_those_of_the_documentation():
     release = masked(table())
 
     def names(**figures):
@@ -234,7 +234,7 @@ def test_reasons_are_plain_values():
     assert isinstance(reason.sentence, str)
 
 
-def test_a_withheld_loss_is_not_told_by_the_verdict():
+def test_the_verdict_does_not_disclose_a_withheld_loss():
     frame = table(x=[1e9, 1.0, *[0.0] * (N - 2)], y=[1e9, 1.0, *[0.0] * (N - 2)])
     release = masked(frame, k=4)
     assert release.loss > 50
@@ -260,14 +260,14 @@ def test_the_command_begins_with_the_verdict(tmp_path):
         (["a", "b"] * 4, [1.5, 7.0] * 4, True),
         (["a", "b"] * 4, [1.5, 7.0] * 3 + [1.5, 1.5], False),
         (["a", "b", "a", "a"] * 2, [1.5, 7.0] * 4, False),
-        ([5] * 8, [1.5] * 8, False),  # nothing is to be revealed
+        ([5] * 8, [1.5] * 8, False),  # there is nothing to reveal
         ([None, 2] * 4, [1.5, 7.0] * 4, True),
         (list(range(8)), [2.0 * i for i in range(8)], True),  # another unit
         (list(range(8)), [-2.0 * i for i in range(8)], True),
         (list(range(8)), [3.0, 1.0, 2.0, 8.0, 5.0, 6.0, 7.0, 4.0], False),  # all differ, and no more
     ],
 )
-def test_a_column_reveals_another_if_it_says_the_same(unchanged, masked_values, reveals):
+def test_a_column_reveals_another_if_equivalent(unchanged, masked_values, reveals):
     originals = pl.DataFrame({"0": ["-"] * 8, "1": unchanged, "2": [0.5] * 8, "3": masked_values})
     assert revealing_columns(originals, ["z", "code"], ["y", "x"]) == ({"code": "x"} if reveals else {})
 

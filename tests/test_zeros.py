@@ -1,4 +1,4 @@
-"""Zeros that are kept: who is zero stays zero, among records that are zero in the same columns."""
+"""Preserved zeros: zeros stay zero, among records that are zero in the same columns."""
 
 import json
 import re
@@ -28,11 +28,11 @@ FIRMS = pl.DataFrame(
 
 
 def patterns(frame, zeros):
-    """Say of each record in which columns it is zero, from the numbers alone."""
+    """Return the zero columns of each record, from the numbers alone."""
     return [tuple(value == 0 for value in row) for row in frame.select(zeros).rows()]
 
 
-def test_who_is_zero_stays_zero_and_stands_among_zeros():
+def test_zeros_stay_zero_in_groups_of_zeros():
     release = shoal.mask(FIRMS, k=2, columns=["sales", "profit"], zeros="profit")
     # Zeros: sales 1, 3, 5, 7; others: sales 2, 4, 6, 8.
     assert release.data["sales"].to_list() == [2.0, 3.0, 2.0, 3.0, 6.0, 7.0, 6.0, 7.0]
@@ -77,7 +77,7 @@ def test_every_method_and_aggregate_keeps_zeros(method, aggregate):
     st.sampled_from(["float", "round"]),
     st.integers(2, 3),
 )
-def test_zero_where_it_was_and_elsewhere_only_where_it_is_said(rows, integers, k):
+def test_new_zeros_appear_only_if_reported(rows, integers, k):
     frame = pl.DataFrame(rows, schema=["a", "b"], orient="row")
     if max(Counter(patterns(frame, ["a", "b"])).values()) < k:
         return  # nothing would be left
@@ -95,7 +95,7 @@ def test_zero_where_it_was_and_elsewhere_only_where_it_is_said(rows, integers, k
     assert sum(now and not was for was, now in kept) == said
 
 
-def test_a_mean_of_zero_is_told():
+def test_a_mean_of_zero_is_reported():
     frame = pl.DataFrame({"a": [0, 0, -1, 1], "b": [1.0, 2.0, 3.0, 4.0]})
     release = shoal.mask(frame, k=2, columns=["a", "b"], zeros="a", integers="round")
     assert release.data["a"].to_list() == [0, 0, 0, 0]
@@ -189,7 +189,7 @@ def test_inspect_proposes_to_keep_zeros(tmp_path):
     found = shoal.inspect(tmp_path / "in.csv", k=5)
     words = found.command.split()
     assert ["--keep-zeros", "gains"] in [list(pair) for pair in pairwise(words)]
-    assert "rare" not in words[words.index("--keep-zeros") + 1]  # two records cannot hide among themselves
+    assert "rare" not in words[words.index("--keep-zeros") + 1]  # two records cannot form a group of k
     assert command(*words[1:]).returncode == 0
     assert "zeros=['gains']" in shoal.inspect(frame, k=5).command
 

@@ -1,6 +1,6 @@
-"""shoal: microaggregation. Hide every record in a group of at least k similar ones.
+"""Microaggregation: hide every record in a group of at least k similar ones.
 
-The public names are imported on first use, so that ``import shoal`` and ``shoal --help`` stay fast.
+Public names are imported on first use, so that ``import shoal`` and ``shoal --help`` stay fast.
 """
 
 from __future__ import annotations

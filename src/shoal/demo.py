@@ -1,4 +1,4 @@
-"""The demo table: a few thousand firms that nobody knows, because they do not exist."""
+"""Demo table of a few thousand fictitious firms."""
 
 from __future__ import annotations
 

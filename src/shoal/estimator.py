@@ -32,36 +32,35 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     k
-        The least number of records in a group.
+        Minimum group size.
     method
-        A name listed by `shoal.methods`, or a function ``f(X, k)`` as `shoal.partition` takes it; it must group whole
-        records.
+        A name from `shoal.methods`, or a function ``f(X, k)`` as for `shoal.partition`; it must group whole records.
     standardize
         Compare records on columns of mean 0 and variance 1.
     options
         Options of the method.
     effort
-        How long ``"auto"`` searches: ``"fast"``, ``"good"`` (if not given) or ``"best"``.
+        Search effort of ``"auto"``: ``"fast"``, ``"good"`` (default) or ``"best"``.
     random_state
-        Seed of a random method.
+        Random seed of a method.
 
     Attributes
     ----------
     labels_
         The group of each record.
     sizes_
-        The number of records of each group.
+        The number of records in each group.
     centroids_
         The mean of each group.
     loss_
-        Information loss 100·SSE/SST on the columns that were compared.
+        Information loss 100·SSE/SST on the compared columns.
 
     Notes
     -----
-    ``fit_transform`` is the masking, and the k-anonymous result. ``transform`` gives a record that was fitted the
-    values of its group, and any other record those of the group with the nearest centroid: what a pipeline needs at
-    prediction time, but no protection for the new records, nor for a selection of the old ones. With
-    ``set_output(transform="pandas")`` the index of the input stays, as scikit-learn expects; `shoal.mask` drops it.
+    ``fit_transform`` returns the k-anonymous result. ``transform`` gives a fitted record the values of its group, and
+    any other record those of the group with the nearest centroid. Pipelines need that for predictions, but it protects
+    neither new records nor a selection of the old ones. With ``set_output(transform="pandas")`` the index of the input
+    stays, as scikit-learn expects; `shoal.mask` drops it.
 
     Examples
     --------
@@ -109,7 +108,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         request = request.settled(range(records.shape[1]))
         if not request.entry.whole_records:
             raise InputError(
-                f"{parameter('method')} must group whole records, got {self.method!r}; use shoal.mask for it."
+                f"{parameter('method')} must group whole records, got {self.method!r}. Use shoal.mask for this method."
             )
         check_k(self.k, len(records))
         self._scaling = scaling(records) if self.standardize else _unscaled(records)
@@ -121,7 +120,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.sizes_ = group_sizes(self.labels_)
         self.centroids_ = answers["released"][np.unique(self.labels_, return_index=True)[1]]
         self.loss_ = losses([bucket]).loss
-        # Of equal records that stand in several groups, transform() knows the first.
+        # Equal records may be in several groups; transform() uses that of the first.
         self._groups = {
             record.tobytes(): int(group) for record, group in zip(records[::-1], self.labels_[::-1], strict=True)
         }
@@ -132,12 +131,12 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X).labels_
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> Any:
-        """Mask the records: the k-anonymous result."""
+        """Group the records and return the group means, the k-anonymous result."""
         self.fit(X)
         return self.centroids_[self.labels_]
 
     def transform(self, X: ArrayLike) -> Any:
-        """Give each record the values of its group, or of the nearest one if it was not fitted."""
+        """Return for each record the values of its group, or of the nearest group if it was not fitted."""
         check_is_fitted(self)
         records = validate_data(self, _unmasked(X), dtype=np.float64, reset=False)
         groups = np.array([self._groups.get(record.tobytes(), -1) for record in records], dtype=np.int64)
@@ -152,12 +151,12 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _unscaled(X: Floats) -> Scaling:
-    """Return the scaling that leaves records as they are, but for a power of two where squares are not finite."""
+    """Return a scaling that keeps records unchanged, or divides them by a power of two if squares would overflow."""
     d, exponent = X.shape[1], int(np.frexp(np.abs(X).max())[1])
     reach = 2.0 ** (exponent if exponent > LARGEST_EXPONENT else 0) / 2
     return Scaling(np.zeros(d), np.full(d, reach), np.zeros(d), np.ones(d))
 
 
 def _unmasked(X: ArrayLike) -> ArrayLike:
-    """Return records with NaN, which scikit-learn refuses, in the place of masked cells, which it would use."""
+    """Return records with NaN in place of the cells of NumPy's mask: scikit-learn refuses NaN but ignores the mask."""
     return plain_array(X) if isinstance(X, np.ma.MaskedArray) else X

@@ -1,4 +1,4 @@
-"""One case of the fuzzer from its number: a table, the form it is given in, and what is asked of its masking."""
+"""Cases of the fuzzer, generated from their numbers: a table, its form, and the parameters of its masking."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ STEPS = {"search": {"steps": 100}, "decomposition": {"subset_limit": 1.0}}
 
 @dataclass(frozen=True)
 class Case:
-    """A table and what is asked of it."""
+    """A table and the parameters of its masking."""
 
     number: int
     table: pa.Table
@@ -71,7 +71,7 @@ def draw_case(number):
 
 
 def _draw_dialect(rng):
-    """Return how a CSV file is written."""
+    """Return a random dialect of a CSV file."""
     return {
         "delimiter": some(rng, [",", ",", ";", "\t", "|"]),
         "missing": some(rng, ["", "", "NA", ".", "null"]),
@@ -88,7 +88,7 @@ def _draw_asked(rng, kinds, form):
     asked: dict[str, Any] = {"k": some(rng, [2, 2, 3, 3, 4, 5, 8])}
     names = [str(name) for name in rng.permutation(list(kinds))]
     numbers = [name for name in names if kinds[name] in NUMBERS]
-    if form == "numpy":  # the columns of an array are numbered, and all are numbers
+    if form == "numpy":  # columns of an array are numbered and numeric
         names = numbers = [*range(len(numbers))]
     masked = (numbers if rng.random() < 0.6 else names)[: int(rng.integers(1, 4))] or names or ["nobody"]
     if rng.random() < 0.8:  # else roles are proposed
@@ -139,7 +139,7 @@ NONSENSE = [
 
 
 def _policies(rng, others, masked):
-    """Return what may be asked beside columns and method, each a function that draws it."""
+    """Return functions that draw the parameters other than columns and method."""
     choices = {
         "by": others,
         "small": ["suppress", "merge", "error"],

@@ -1,4 +1,4 @@
-"""Columns of all kinds that tables hold, drawn at random: ordinary ones, and those that break programs."""
+"""Random columns of all kinds: ordinary ones, and those that break programs."""
 
 import datetime as dt
 import string
@@ -15,7 +15,7 @@ BIG = 2**53
 
 
 def some(rng, values):
-    """Return one of some values."""
+    """Return a random element of some values."""
     return values[int(rng.integers(len(values)))]
 
 

@@ -33,7 +33,7 @@ FORMS = [
     (".dta", "memory"), (".xpt", "memory"), (".csv.gz", "memory"), (".csv.zst", "memory"),
     (".jsonl", "memory"),
 ]  # fmt: skip
-FIRST = 12  # formats whose cases keep their numbers: every fifth case is of a later one
+FIRST = 12  # formats whose cases keep their numbers; every fifth case has a later format
 DEFECTS = ("died", "hung", "raw", "unclear", "left behind")
 
 
@@ -113,7 +113,7 @@ def form_of(number):
 
 
 def run_damaged(number):
-    """Return the class of a case, and what was said."""
+    """Return the class of a case and its message."""
     import dask
 
     import shoal
@@ -140,7 +140,7 @@ def run_damaged(number):
 
 
 def run_in_processes(first, count):
-    """Yield number, class and what was said of cases; a process that dies goes on with the next case in another."""
+    """Yield number, class and message of cases; if the process dies, another one continues with the next case."""
     place = first
     while place < first + count:
         command = [sys.executable, "-m", "fuzz.damage", "--here", str(place), str(first + count - place)]

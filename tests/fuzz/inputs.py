@@ -61,7 +61,7 @@ def _arrays(rng, _):
 
 
 def _encoding(rng, folder):
-    """Return the masking of a CSV file that is said to be in an encoding, or to be packed by a codec."""
+    """Return the masking of a CSV file with a declared encoding, which may be a codec that packs bytes."""
     (folder / "in.csv").write_text("x,y\n" + "".join(f"{i},{i % 3}\n" for i in range(12)))
     encoding, engine = some(rng, ENCODINGS), some(rng, ["memory", "local"])
     return lambda: shoal.mask(
@@ -70,7 +70,7 @@ def _encoding(rng, folder):
 
 
 def _integers(rng, folder):
-    """Return the masking of a CSV file of integers where 64 bits end."""
+    """Return the masking of a CSV file with integers at the limits of 64 bits."""
     near = some(rng, [2**63 - 1, 2**63, -(2**63), 2**64 - 1, 2**53])
     cells = [near + int(shift) for shift in rng.integers(-2000, 1, size=12)]
     (folder / "in.csv").write_text("x\n" + "".join(f"{cell}\n" for cell in cells))
@@ -121,7 +121,7 @@ KINDS = (_names, _arrays, _encoding, _integers, _ledger, _manifest)
 
 
 def run_input(number):
-    """Return the class of a case, and what was said."""
+    """Return the class of a case and its message."""
     rng = np.random.default_rng((2028, number))
     make = KINDS[number % len(KINDS)]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

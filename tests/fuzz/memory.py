@@ -35,7 +35,7 @@ ABORTED = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -si
 
 
 def _draw(rng, folder):
-    """Write a table and perhaps an output of before; return its arguments, columns and k."""
+    """Write a table and possibly an older output; return its arguments, columns and k."""
     n, width = int(some(rng, [20, 300, 3_000, 20_000, 60_000])), int(rng.integers(1, 7))
     columns = {f"x{j}": rng.normal(size=n).round(3) for j in range(width)}
     source = folder / f"in{some(rng, ['.csv', '.parquet'])}"
@@ -52,7 +52,7 @@ def _draw(rng, folder):
 
 
 def run_limited(number):
-    """Return the class of a case, and what was said."""
+    """Return the class of a case and its message."""
     rng = np.random.default_rng((2029, number))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -60,7 +60,7 @@ def run_limited(number):
         before = _contents(folder)
         limit, backtrace = int(rng.uniform(0.8e6, 3e6)), some(rng, ["0", "1"])
         command = ["sh", "-c", LIMITED, str(limit), sys.executable, "-m", "shoal", "mask", *arguments]
-        # As many threads on every machine: each takes a part of the addresses.
+        # The same number of threads on every machine, as each reserves address space.
         threads = {f"{library}_THREADS": "2" for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "NUMBA_NUM")}
         with tempfile.TemporaryFile() as messages:
             try:
@@ -84,7 +84,7 @@ def _contents(folder):
 
 
 def _judge(code, text, folder, before, output):
-    """Return the class of a run that released nothing, and why; None for one that did."""
+    """Return the class and the reason of a run that released nothing; None for a run with a release."""
     what = f"exit code {code}, {text[:300]!r} … {text[-1000:]!r}"
     if code is None:
         return "hung", what
@@ -95,7 +95,7 @@ def _judge(code, text, folder, before, output):
         changed = {path for path in {*before, *after} if before.get(path) != after.get(path)}
         return None if changed == {Path(output.name)} else ("left behind", str(changed))
     if code in ABORTED:
-        # Nobody removes the file that was being written: the next run does.
+        # The unfinished file stays until the next run removes it.
         after = {path: content for path, content in after.items() if not _is_leftover(folder / path.parts[0])}
     if after != before:
         return "left behind", f"{[*map(str, after)]}, {what}"
@@ -107,7 +107,7 @@ def _judge(code, text, folder, before, output):
 
 
 def _is_leftover(path):
-    """Return whether a file is one that the next run removes, and nobody else can read."""
+    """Return whether a file is a leftover that the next run removes and only its owner can read."""
     return path.name.startswith(".") and MARK in path.name and not stat.S_IMODE(path.stat().st_mode) & 0o077
 
 

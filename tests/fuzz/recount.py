@@ -1,4 +1,4 @@
-"""What was released, read and counted by other means than shoal's own."""
+"""Independent recount of releases, without the code of shoal."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ EXACT = (".parquet", ".feather")
 
 
 class BrokenError(Exception):
-    """A release does not keep what it says."""
+    """A release breaks one of its promises."""
 
 
 def read_cells(data, dialect):
@@ -57,27 +57,27 @@ def _read_text(path, dialect):
     raw = path.read_bytes()
     text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else dialect.get("encoding", "utf-8"))
     lines = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=dialect.get("delimiter", ",")))
-    # A line with nothing on it is no record, unless the table has a single column, where a record is then quoted.
+    # A blank line is not a record; in a table with a single column, an empty record is quoted.
     head, *rows = [line for line in lines if line]
     return head, [[row[j] for row in rows] for j in range(len(head))]
 
 
 def _value(value):
-    """Return a cell as something that can be counted: NaN is equal to NaN, and not to None."""
+    """Return a cell as a hashable value: NaN equals NaN but not None."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
 def check_release(case, release, data):
-    """Raise `BrokenError` if the released table does not keep k, its records or what was not to be masked."""
+    """Raise `BrokenError` if the release breaks k, lacks records or changes columns that were not to be masked."""
     names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
-    if isinstance(data, np.ndarray):  # columns are named by their number in the array that was given
+    if isinstance(data, np.ndarray):  # columns are named by their position in the input array
         dropped = release.parameters["identifiers"] or []
         names = [name for name in range(len(names) + len(dropped)) if name not in dropped]
     columns = dict(zip(names, cells, strict=True))
     k, by = release.k, release.parameters["by"]
-    text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file words
+    text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file text
     find = {str(name): name for name in columns} if text else {name: name for name in columns}
     masked = [columns[find[str(name) if text else name]] for name in release.columns]
     strata = [columns[find[str(name) if text else name]] for name in by]
@@ -91,7 +91,7 @@ def check_release(case, release, data):
         whose = columns[unit]
     elif unit is not None:
         if isinstance(unit, int) or len(release.kept) != rows:
-            return  # who is who is not in the file, and cannot be looked up
+            return  # units are not in the file and cannot be looked up
         given = case.table.column(unit).to_pylist()
         whose = [given[row] for row in release.kept]
     together = [masked] if find_method(release.parameters["method"]).whole_records else [[column] for column in masked]
@@ -126,8 +126,8 @@ def _check_names(case, release, names):
 
 
 def _check_left_out(case, release, rows):
-    """Raise `BrokenError` if more records are left out than the release says, or than was accepted."""
-    if case.form in (".csv", ".xlsx"):  # where a line without any cell is no record
+    """Raise `BrokenError` if more records are suppressed than the release reports or the request allows."""
+    if case.form in (".csv", ".xlsx"):  # where a blank line is not a record
         return
     given = case.table.num_rows
     if given - rows != release.left_out:
@@ -139,14 +139,14 @@ def _check_left_out(case, release, rows):
 
 
 def _listed(names):
-    """Return names that were given as one, several or none."""
+    """Return a list of names from one name, several or None."""
     if names is None or isinstance(names, np.ndarray):
         return []
     return [names] if isinstance(names, (str, int)) else list(names)
 
 
 def check_groups(k, columns, whose):
-    """Raise `BrokenError` if a combination of cells belongs to fewer than k different owners of records."""
+    """Raise `BrokenError` if a combination of cells belongs to fewer than k different units."""
     members = defaultdict(set)
     for row, cells in enumerate(zip(*columns, strict=True)):
         members[cells].add(whose[row])
@@ -156,7 +156,7 @@ def check_groups(k, columns, whose):
 
 
 def _check_left(case, name, columns, release):
-    """Compare a column that is released as it was with the given one, for forms that keep values as they are."""
+    """Compare an unchanged column with the original, for forms that preserve values."""
     kept = case.form in ("polars", "pyarrow") if case.output is None else case.form == case.output in EXACT
     if not kept or not len(release.kept) or Counter(case.table.column_names)[name] != 1:
         return

@@ -1,4 +1,4 @@
-"""Cases run one after the other: released and recounted, refused in words, or a defect.
+"""Runner of cases: each is released and recounted, refused with a message, or a defect.
 
 ``python -m fuzz.running FIRST COUNT`` (in ``tests/``) runs cases in batches, each in a process of its own with a time
 limit, and prints a summary by class; what is a defect is printed with the number of its case.
@@ -26,7 +26,7 @@ from .recount import BrokenError, check_release
 __all__ = ["LateError", "run_case", "run_cases"]
 
 SECONDS = 300  # for a case, kernels to compile included
-BATCH = 2000  # cases a process: to load all kernels takes longer than a thousand of them
+BATCH = 2000  # cases per process: loading all kernels takes longer than a thousand cases
 
 
 class LateError(Exception):
@@ -34,9 +34,9 @@ class LateError(Exception):
 
 
 def run_case(number):
-    """Return the class of a case, and what was said."""
+    """Return the class of a case and its message."""
     case = draw_case(number)
-    # Dask in this thread: what its clusters do is tested elsewhere, and starting one takes longer than all else here.
+    # Dask in this thread: clusters are tested elsewhere, and starting one takes longer than everything else here.
     with (
         tempfile.TemporaryDirectory() as folder,
         warnings.catch_warnings(),
@@ -76,12 +76,12 @@ def _mask(case, given, folder):
 
 
 def _says_enough(message):
-    """Whether a refusal names a parameter or a column, and is a sentence."""
+    """Return whether a refusal is a sentence that names a parameter or a column."""
     return message.endswith((".", "?", ".)")) and bool(re.search(r"'[^']*'|\bk\b|\d|File|column", message))
 
 
 def run_cases(first, count):
-    """Run cases in this process; yield number, class and what was said of each."""
+    """Run cases in this process; yield the number, class and message of each."""
 
     def late(*_):
         raise LateError
@@ -105,7 +105,7 @@ DEFECTS = ("late", "hung", "died", "not verified", "left behind", "unclear", "br
 
 
 def _batch(first, count):
-    """Run cases in a process of their own; return the classes found and what is to be told."""
+    """Run cases in a separate process; return the counts of classes and the messages to print."""
     command = [sys.executable, "-m", "fuzz.running", "--here", str(first), str(count)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * 4 + count, check=False)
@@ -121,7 +121,7 @@ def _batch(first, count):
 
 
 def main(arguments):
-    """Run what the command line asks for; return 1 if there was a defect."""
+    """Run the cases requested on the command line; return 1 if there was a defect."""
     if arguments[0] == "--here":
         with open_template() as template, sharing(template):
             for number, kind, said in run_cases(int(arguments[1]), int(arguments[2])):

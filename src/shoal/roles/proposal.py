@@ -68,7 +68,7 @@ def propose(table: Table, k: int, *, most: int | None = None, words: str | os.Pa
     >>> from shoal.tables.formats.frames import open_table
     >>> people = open_table(pl.DataFrame({"name": ["Ann", "Bob", "Cid", "Dan"], "age": [31, 47, 52, 29]}))
     >>> propose(people, 2).dropped
-    {'name': 'the name says that it is a name'}
+    {'name': 'the column name suggests a name'}
     """
     sample = table if most is None or table.rows <= most else table.take(spread(table.rows, most))
     text_codes = find_text_codes(sample)

@@ -1,1 +1,1 @@
-"""Tables in and out: frames of several libraries, arrays and files behind one small interface."""
+"""Tables in and out: frames of several libraries, arrays and files behind one interface."""

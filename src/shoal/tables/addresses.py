@@ -1,13 +1,12 @@
-"""Files and data sets at addresses, such as ``s3://bucket/table.parquet``: found, read and written through fsspec.
+"""Files and data sets at addresses, such as ``s3://bucket/table.parquet``, through fsspec.
 
-What a cluster reads and writes lies where all its workers see it. Plain paths and ``file:`` addresses are files of this
-machine, or of a file system that is mounted everywhere; all others are object stores, in which nothing is renamed.
+A cluster reads and writes places that all its workers can reach. Plain paths and ``file:`` addresses are on this
+machine, or on a file system mounted everywhere; all others are object stores, where nothing can be renamed.
 
-A data set is a folder of Parquet files, one for each part, written by many and whole or not there at all. A folder of
-this machine is written under another name beside its target and moved into place. In an object store nothing is
-renamed: the files are written to the target itself, beside the sign ``_UNFINISHED``, and ``_SUCCESS`` is written last.
-Whoever writes a file there looks afterwards whether that sign is still there: if it is gone, the run was given up, and
-the file goes too.
+A data set is a folder of Parquet files, one per part, written by many workers; it is complete or does not exist. On
+this machine the folder is written under another name next to its target and moved into place. In an object store the
+files are written to the target, along with the marker ``_UNFINISHED``; ``_SUCCESS`` is written last. After each file,
+its worker checks the marker: if it is gone, the run was abandoned, and the worker removes the file.
 """
 
 from __future__ import annotations
@@ -45,17 +44,17 @@ __all__ = [
 
 Place = Path | str  # a file of this machine, or an address
 
-# A path that went through pathlib has lost one of its slashes; a single letter is a drive of Windows.
+# pathlib drops one of the slashes; a single letter is a drive of Windows.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.IGNORECASE | re.DOTALL)
 LOCAL = ("file", "local")
-COMPRESSED = (".gz", ".zst")  # follow the ending of the file within
+COMPRESSED = (".gz", ".zst")  # appended to the ending of the packed file
 SUCCESS, UNFINISHED = "_SUCCESS", "_UNFINISHED"
-# What a data set of ours consists of: a folder of nothing else may be replaced by a new one.
+# Files of a data set of shoal: a folder with no others may be replaced.
 OWN = re.compile(r"part-\d{5,}\.parquet|_SUCCESS|_UNFINISHED")
 
 
 def as_place(path: str | os.PathLike[str]) -> Place:
-    """Return a path as it is, a ``file:`` address as the path that it names, and any other address as text.
+    """Return a path or a ``file:`` address as a path, any other address as text.
 
     Examples
     --------
@@ -71,12 +70,12 @@ def as_place(path: str | os.PathLike[str]) -> Place:
 
 
 def is_address(path: object) -> bool:
-    """Say whether a path is an address beyond the files of this machine."""
+    """Return whether a path is an address, not a file on this machine."""
     return isinstance(path, (str, os.PathLike)) and isinstance(as_place(path), str)
 
 
 def suffix_of(place: Place) -> str:
-    """Return the ending of a name, in small letters; that of a compressed file is of two parts (``.csv.gz``)."""
+    """Return the ending of a name, in lower case; that of a compressed file has two parts (``.csv.gz``)."""
     endings = [ending.lower() for ending in PurePosixPath(place).suffixes]
     return "".join(endings[-2:] if endings[-1:] and endings[-1] in COMPRESSED else endings[-1:])
 
@@ -92,19 +91,17 @@ def system_of(address: str) -> tuple[Any, str]:
         fsspec = import_module("fsspec")
         system, path = fsspec.core.url_to_fs(address)
     except ImportError as error:
-        raise InputError(
-            f"Address {address} cannot be opened: {error}. It comes with pip install 'shoal[dask]'."
-        ) from None
+        raise InputError(f"Address {address} cannot be opened: {error}. Use pip install 'shoal[dask]'.") from None
     except ValueError as error:
         raise InputError(f"Address {address} cannot be opened: {error}.") from None
-    except Exception as error:  # some systems connect at once
+    except Exception as error:  # some file systems connect immediately
         raise _unreachable(address, error) from error
     return system, path
 
 
 @contextmanager
 def naming_address(address: str) -> Iterator[None]:
-    """Say which address could not be reached, whatever its file system raises."""
+    """Turn every error of a file system into a `FileError` that names the address."""
     try:
         yield
     except (FileError, InputError):
@@ -129,23 +126,23 @@ def find_places(address: str, endings: tuple[str, ...]) -> list[str]:
             paths = [str(name) for name in system.ls(path, detail=False)]
         else:
             paths = [path] if system.exists(path) else []
-    # Names that begin so are no part of a table: signs of what writes it, or what was left.
+    # Names with these prefixes are markers of writers or leftovers, not parts of a table.
     names = sorted(name for name in paths if not PurePosixPath(name).name.startswith((".", "_")))
     places = [f"{protocol}://{name.lstrip('/')}" for name in names if suffix_of(name) in endings]
     if not places:
-        raise FileError(f"Input {address} holds no file that ends in {' or '.join(endings)}. Check the address.")
+        raise FileError(f"Input {address} has no files that end in {' or '.join(endings)}. Check the address.")
     return places
 
 
 @contextmanager
 def open_place(place: Place, mode: str = "rb") -> Iterator[Any]:
-    """Open a file."""
+    """Open a file at a path or an address."""
     if isinstance(place, Path):
         with place.open(mode) as file:
             yield file
         return
     system, path = system_of(place)
-    # Columns are read by themselves: what lies around them is not wanted.
+    # Columns are read one by one, so caching their surroundings would only cost time.
     with system.open(path, mode, **({"cache_type": "none"} if mode == "rb" else {})) as file:
         yield file
 
@@ -154,13 +151,13 @@ def open_place(place: Place, mode: str = "rb") -> Iterator[Any]:
 
 
 def begin(address: str) -> None:
-    """Put up the sign of a data set that is being written."""
+    """Mark a data set as unfinished."""
     with naming_address(address):
         _touch(join(address, UNFINISHED))
 
 
 def finish(folder: Place) -> None:
-    """Say that a data set is whole."""
+    """Mark a data set as complete."""
     if isinstance(folder, Path):
         (folder / SUCCESS).touch()
         return
@@ -171,15 +168,15 @@ def finish(folder: Place) -> None:
 
 
 def abandon(address: str) -> None:
-    """Remove a data set from an object store; who still writes finds the sign gone, and removes that file."""
+    """Remove a data set from an object store; workers that miss the marker then remove the files they still write."""
     system, path = system_of(address)
-    with suppress(Exception):  # it may not have come so far
+    with suppress(Exception):  # the marker may not exist yet
         system.rm_file(f"{path}/{UNFINISHED}")
     with naming_address(address):
         system.invalidate_cache()
         for name in system.find(path):
             system.rm_file(name)
-        with suppress(Exception):  # stores without folders have none to remove
+        with suppress(Exception):  # some stores have no folders
             system.rmdir(path)
 
 
@@ -189,7 +186,7 @@ def part_place(folder: Place, part: int) -> Place:
 
 
 def write_part(folder: Place, part: int, table: Any, plain: Sequence[str] = ()) -> None:
-    """Write the file of a part; columns of `plain` hardly repeat their values, and get no dictionary."""
+    """Write the file of a part; columns in `plain` are stored without a dictionary, as few of their values repeat."""
     from pyarrow import parquet
 
     place = part_place(folder, part)
@@ -211,7 +208,7 @@ def write_part(folder: Place, part: int, table: Any, plain: Sequence[str] = ()) 
 
 
 def one_schema(schemas: Iterable[Any], what: str) -> Any:
-    """Return the columns of all parts together: the type of those in which any cell is not missing."""
+    """Return the common schema of all parts; parts in which a column is all missing do not decide its type."""
     import pyarrow as pa
 
     try:
@@ -219,12 +216,12 @@ def one_schema(schemas: Iterable[Any], what: str) -> Any:
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(
-            f"{what} has other types in one partition than in another ({reason}). Give them one type."
+            f"{what} has different column types in different partitions ({reason}). Convert them to one type."
         ) from None
 
 
 def cast_part(folder: Place, part: int, schema: Any, plain: Sequence[str]) -> None:
-    """Write a part again, with the types that all parts have together."""
+    """Rewrite a part with the common types of all parts."""
     from pyarrow import parquet
 
     with open_place(part_place(folder, part)) as file:

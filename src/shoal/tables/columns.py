@@ -1,4 +1,4 @@
-"""Columns of a table: found by their names, read as numbers and words, with codes for missing, and replaced."""
+"""Columns of a table: selection by name, numbers and words, codes for missing values, replacement."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ __all__ = [
 ]
 
 Code = str | int | float
-Codes = Mapping[Name, Sequence[Code]]  # of each column, in the order in which they were named
+Codes = Mapping[Name, Sequence[Code]]  # per column, in the order of the request
 
 
-# Columns by their exact names: polars takes a name such as ^.*$ for a pattern, and * for all columns. A column is found
-# by its place, and its cells have no name: polars also looks a series up by name in its own methods.
+# Columns by their exact names: polars takes a name such as ^.*$ as a pattern, and * as all columns. Columns are
+# therefore selected by position, and series have no name: methods of polars also look series up by name.
 
 
 def cells_of(frame: pl.DataFrame, name: str) -> pl.Series:
@@ -67,7 +67,7 @@ def named_cells(frame: pl.DataFrame) -> list[tuple[str, pl.Series]]:
 
 
 def only_columns(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return some of the columns, in the order of `names`.
+    """Return the columns `names` of a frame, in that order.
 
     Examples
     --------
@@ -76,23 +76,23 @@ def only_columns(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     (['^.*$'], ['*'])
     """
     places = {name: place for place, name in enumerate(frame.columns)}
-    # Not frame[:, places], which gives a column without a name another one.
+    # Not frame[:, places], which renames a column without a name.
     return frame.select(pl.selectors.by_index([places[name] for name in names]))
 
 
 def with_cells(frame: pl.DataFrame, cells: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """Return a frame with other cells in some columns; those that it does not have come last."""
+    """Return a frame with some columns replaced; new columns come last."""
     return frame.with_columns([column.alias(name) for name, column in cells.items()])  # a series is never a pattern
 
 
 def check_released(names: Sequence[Name], planned: Sequence[Name]) -> None:
-    """Refuse a release whose columns are not exactly the planned ones; numbers and their text are the same name."""
+    """Refuse a release whose columns are not exactly the planned ones; a number and its text count as the same name."""
     released, expected = [str(name) for name in names], [str(name) for name in planned]
     if released == expected:
         return
     extra = [name for name in released if name not in expected or released.count(name) > 1]
     lost = [name for name in expected if name not in released]
-    wrong = "Columns are in another order than planned"
+    wrong = "The columns are not in the planned order"
     if extra:
         wrong = f"Column {extra[0]!r} is in the release but was not planned"
     elif lost:
@@ -105,33 +105,33 @@ def check_released(names: Sequence[Name], planned: Sequence[Name]) -> None:
 
 @dataclass(frozen=True)
 class NewColumn:
-    """The values that are released in a column's place."""
+    """The released values of a column."""
 
     values: Floats  # NaN where the cell is missing
-    storage: Storage = FLOAT  # how the column was stored, in all parts of the table
-    rounded: bool = False  # whether the values are rounded, to be stored as integers if the column did
-    missing: Spelling = None  # how missing cells are spelled: a code for missing, "NaN", or None
-    categories: tuple[Any, ...] | None = None  # of a column of categories: what the values, which are codes, stand for
-    scale: Scale | None = None  # of a column of dates, times or durations: how the values count them
+    storage: Storage = FLOAT  # stored type of the column, in all parts of the table
+    rounded: bool = False  # True if values are rounded and may be stored as integers
+    missing: Spelling = None  # the spelling of missing cells: a code, "NaN", or None
+    categories: tuple[Any, ...] | None = None  # for categories: their cells, with the values as indices
+    scale: Scale | None = None  # for dates, times or durations: how the values count them
 
     @property
     def integers(self) -> bool:
-        """Whether integers are released."""
+        """True if integers are released."""
         return self.rounded and self.storage.integer
 
     @property
     def code(self) -> str | None:
-        """The code that stands in missing cells, if there is one."""
+        """The code for missing values, if any."""
         return None if self.missing in (None, "NaN") else self.missing
 
     def filled(self) -> NewColumn:
-        """Return a column of numbers with the code for missing in its missing cells."""
+        """Return a column of numbers with missing cells replaced by their code, if there is one."""
         if self.code is None or self.categories is not None:
             return self
         return replace(self, values=np.where(np.isnan(self.values), float(self.code), self.values), missing=None)
 
     def cells(self) -> list[Any]:
-        """Return the cells of a column of categories; where they are missing, the code for it or None."""
+        """Return the cells of a column of categories; missing ones are the code for missing values or None."""
         names = self.categories or ()
         whole = self.code is not None and any(isinstance(name, int) for name in names)
         absent = int(float(str(self.code))) if whole else self.code
@@ -157,7 +157,7 @@ def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
 
 
 def kind_of(kind: Any) -> str:
-    """Return what numbers a type of narwhals or polars holds."""
+    """Return the NumPy type for the numbers of a narwhals or polars type."""
     if kind.is_integer():
         return "int64" if str(kind).endswith("128") else str(kind).lower()
     return "float32" if str(kind) == "Float32" else "float64"
@@ -165,7 +165,7 @@ def kind_of(kind: Any) -> str:
 
 def as_floats(series: pl.Series) -> Floats:
     """Return numbers as a new array; NaN where they are missing."""
-    # Every call of polars takes a while, which counts for small tables.
+    # Each call of polars has a cost that matters for small tables.
     series = series if series.dtype == pl.Float64 else series.cast(pl.Float64)
     series = series.fill_null(np.nan) if series.null_count() else series
     return series.to_numpy().copy()
@@ -177,7 +177,7 @@ def column_of(name: Name, cells: pl.Series) -> Column:
 
 
 def cell_words(series: pl.Series, *, category: bool = False) -> Words:
-    """Return the bits of a numeric column, hashes of the cells of another, with a word of its own for null."""
+    """Return the bits of numeric cells or the hashes of other cells; null has a word of its own."""
     timed = series.dtype.is_temporal()
     series = series.to_physical() if timed else series
     if category and not timed:
@@ -192,7 +192,7 @@ def cell_words(series: pl.Series, *, category: bool = False) -> Words:
 
 
 def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
-    """Return floats that are codes as integers: SPSS has no integers, nor has pandas beside missing cells."""
+    """Return codes stored as floats as integers; SPSS, and pandas with missing cells, have no integers."""
     numbers = series.fill_nan(None)
     whole = numbers.cast(pl.Int64, strict=False)
     wrong = (numbers.is_not_null() & (whole.is_null() | (whole != numbers))).arg_max() if len(series) else None
@@ -202,7 +202,7 @@ def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
 
 
 def check_codes(name: Name, series: pl.Series, first: int) -> None:
-    """Refuse codes in an array that are no 64-bit integers, as which they would be released."""
+    """Refuse codes in an array that exceed 64-bit integers, the type of their release."""
     far = series.cast(pl.Float64).abs() >= 2.0**63
     if far.any():
         record = int(far.arg_max() or 0)
@@ -213,18 +213,18 @@ def check_codes(name: Name, series: pl.Series, first: int) -> None:
 
 
 def not_whole(name: Name, record: int, value: object) -> InputError:
-    """Say which number of a column is no code."""
+    """Return the error for a number that is not a code."""
     return InputError(
-        f"Column {name!r} must hold whole numbers to be codes, but record {record} holds {value}. Leave it out of "
-        f"{parameter('kinds')}."
+        f"Column {name!r} must contain whole numbers to be codes, but record {record} holds {value}. Remove the column "
+        f"from {parameter('kinds')}."
     )
 
 
-# Codes for missing: numbers or texts, such as -9 or "?", that stand in a column where nothing is known
+# Codes for missing values: numbers or texts, such as -9 or "?"
 
 
 def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name, tuple[Code, ...]]:
-    """Return the codes of each column; refuse what is neither a number nor a text.
+    """Return the codes of each column; refuse any that are not finite numbers or text.
 
     Examples
     --------
@@ -233,8 +233,7 @@ def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[N
     """
     if by_column is not None and not isinstance(by_column, Mapping):
         raise InputError(
-            f"{parameter('missing_codes')} must give the codes of each column, such as {{'income': [-9]}}; got "
-            f"{by_column!r}."
+            f"{parameter('missing_codes')} must map columns to codes, such as {{'income': [-9]}}; got {by_column!r}."
         )
     read = {}
     for name, entry in (by_column or {}).items():
@@ -253,13 +252,13 @@ def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[N
 
 def _bad(name: Name, code: object) -> InputError:
     return InputError(
-        f"{parameter('missing_codes')} must list finite numbers or texts for column {name!r}, got {code!r}. Cells that "
-        "are empty or NaN are missing anyway."
+        f"{parameter('missing_codes')} must list finite numbers or texts for column {name!r}, got {code!r}. Empty "
+        "cells and NaN are always missing and need no code."
     )
 
 
 def as_number(code: Code) -> float | None:
-    """Return the number that a code is, also as text; None if it is none.
+    """Return the number that a code means, also as text; None if it means none.
 
     Examples
     --------
@@ -274,9 +273,9 @@ def as_number(code: Code) -> float | None:
 
 
 def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None = None) -> pl.Series:
-    """Say which cells are codes: -9 is also -9.0, in text as well.
+    """Return a mask of the cells that are codes; -9 also matches -9.0 and their text.
 
-    `numbers` are those that text means; without them, those with a decimal point.
+    `numbers` holds the numbers that text cells mean; by default they are parsed with a decimal point.
 
     Examples
     --------
@@ -292,23 +291,25 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
     text = composed_cells(cells.cast(pl.String)).str.strip_chars()
     if numbers is None:
         numbers = text.cast(pl.Float64, strict=False)
-    alike = numbers.is_in(values) & ~text.str.contains(CODE)
-    return (alike.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(value=False)
+    equal_numbers = numbers.is_in(values) & ~text.str.contains(CODE)
+    return (equal_numbers.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(
+        value=False
+    )
 
 
 def without_codes(cells: pl.Series, codes: Sequence[Code]) -> pl.Series:
-    """Return cells with null in the place of codes."""
+    """Return cells with null in place of codes."""
     return cells.set(is_coded(cells, codes), None) if codes else cells
 
 
 def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
-    """Say which cells are codes for missing, as text or as the number that they mean."""
+    """Return a mask of the cells that are codes for missing values, compared as text or as numbers."""
     if not codes:
         return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
     return is_coded(text, codes, plain_numbers(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
 
 
 def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
-    """Return cells with null in the place of codes that are no numbers."""
+    """Return cells with null in place of codes that are not numbers."""
     words = [composed(code) for code in codes if isinstance(code, str) and as_number(code) is None]
     return text.set(composed_cells(text).str.strip_chars().is_in(words), None) if words else text

@@ -1,7 +1,7 @@
-"""Tables of databases: the answer to a query, read through ADBC drivers (the extras ``sql`` and ``duckdb``).
+"""Tables of databases: the result of a query, read through ADBC drivers (the extras ``sql`` and ``duckdb``).
 
-ADBC hands over Arrow, so that types survive. Apache Arrow maintains the drivers for SQLite and PostgreSQL, DuckDB
-brings its own. Connections are read-only, or nothing is committed. No message shows a password.
+ADBC returns Arrow tables, which keep the types. Apache Arrow maintains the drivers for SQLite and PostgreSQL; DuckDB
+has its own. Connections are read-only, or nothing is committed. No message shows a password.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from shoal.tables.table import check_names
 __all__ = ["DATABASES", "PASSWORD", "Database", "check_no_database", "is_database", "read_database", "without_password"]
 
 PASSWORD = "SHOAL_DATABASE_PASSWORD"  # noqa: S105  (the name of an environment variable)
-HIDDEN = "***"  # in place of a password; in an address, the password in the environment
+HIDDEN = "***"  # replaces a password in messages; in an address, means the password in the environment
 ADDRESS = re.compile(r"([a-z][a-z0-9]*)(:/+)(.*)", re.IGNORECASE | re.DOTALL)
-TABLE = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")  # the name of a table, which no query is
+TABLE = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")  # the name of a table rather than a query
 OPTION = re.compile(
     r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|credential)=)([^&;]*)", re.IGNORECASE | re.DOTALL
 )
-# SQLite has no types of columns. Its driver takes those of the first batch, which must hold all values.
+# SQLite has no column types. Its driver infers them from the first batch, which must hold all values.
 WHOLE = {"adbc.sqlite.query.batch_rows": str(2**31 - 2)}
-ECHO = re.compile(r"\n\s*(?:Query was|query|LINE \d+):.*|\. SQLSTATE.*", re.DOTALL)  # what drivers add to an error
+ECHO = re.compile(r"\n\s*(?:Query was|query|LINE \d+):.*|\. SQLSTATE.*", re.DOTALL)  # additions of drivers to an error
 UNENCODED = re.compile(r"[/?#@\s]")
-FILES = ("sqlite", "duckdb")  # databases whose address is that of a file
+FILES = ("sqlite", "duckdb")  # databases in a file
 LONGEST = 300  # characters of an error or a query in a message
 DIGITS = 38  # of a decimal, at most
 UUID = (r"(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")
@@ -44,11 +44,11 @@ UUID = (r"(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")
 
 @dataclass(frozen=True)
 class Database:
-    """A kind of database: how to connect to it, and what else keeps the connection from writing."""
+    """A kind of database: its connection and the means that keep it from writing."""
 
     connect: Callable[[str], Any]
-    begin: str = ""  # a statement
-    options: Callable[[], dict[str, str]] = dict  # of a query
+    begin: str = ""  # a statement to run first
+    options: Callable[[], dict[str, str]] = dict  # options of a query
     only_select: bool = False
 
 
@@ -61,7 +61,7 @@ def is_database(data: object) -> bool:
 
 
 def check_no_database(data: object, reader: str) -> None:
-    """Refuse the address of a database where no query is taken."""
+    """Refuse the address of a database where queries are not supported."""
     if is_database(data):
         raise InputError(
             f"{reader} does not read databases, got {without_password(os.fspath(data))}. "  # type: ignore[call-overload]
@@ -70,7 +70,7 @@ def check_no_database(data: object, reader: str) -> None:
 
 
 def without_password(address: str) -> str:
-    """Return an address with *** in place of its password, whatever signs that holds.
+    """Return an address with *** in place of its password, whatever characters that has.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def without_password(address: str) -> str:
 
 
 def read_database(address: str, query: str | None) -> pl.DataFrame:
-    """Return the answer to a query, or the table that it names; nothing is written to the database."""
+    """Return the result of a query, or the table that it names; nothing is written to the database."""
     if "://" not in address:
-        raise InputError(f"Database {without_password(address)} must be text, not a Path: that changes its slashes.")
+        raise InputError(f"Database {without_password(address)} must be text, not a Path, which changes its slashes.")
     database = DATABASES[address.partition(":")[0].lower()]
     statement = _statement(address, query, database)
     with _naming(address):
@@ -104,10 +104,10 @@ def read_database(address: str, query: str | None) -> pl.DataFrame:
 
 
 def _statement(address: str, query: str | None, database: Database) -> str:
-    """Return the query to send; the name of a table stands for all of it."""
+    """Return the SQL statement of a query; the name of a table selects all of it."""
     if query is None or not query.strip():
         raise InputError(
-            f"{parameter('query')} is missing: database {without_password(address)} may hold several tables. Name "
+            f"{parameter('query')} is required: database {without_password(address)} may have several tables. Name "
             f"one, such as {setting('query', 'people')}, or write a query."
         )
     statement = query.strip().rstrip("; \n")
@@ -122,11 +122,11 @@ def _statement(address: str, query: str | None, database: Database) -> str:
 
 
 def _with_password(address: str) -> str:
-    """Return the address with the password of the environment, if it leaves that out by ***."""
+    """Return the address with *** replaced by the password in the environment."""
     user = address.partition("://")[2].rpartition("@")[0]
     if UNENCODED.search(user.partition(":")[2]) and address.partition(":")[0].lower() not in FILES:
         raise InputError(
-            f"Database {without_password(address)} has a password with signs that an address must encode. Write %40 "
+            f"Database {without_password(address)} has a password with characters that must be encoded. Write %40 "
             f"for @, %2F for / and %3F for ?, or write {HIDDEN} and set the environment variable {PASSWORD}."
         )
     if HIDDEN not in address:
@@ -134,20 +134,20 @@ def _with_password(address: str) -> str:
     password = os.environ.get(PASSWORD)
     if password is None:
         raise InputError(
-            f"Database {without_password(address)} needs its password. Set it in the environment variable {PASSWORD}."
+            f"Database {without_password(address)} requires a password. Set it in the environment variable {PASSWORD}."
         )
     return address.replace(HIDDEN, quote(password, safe=""))
 
 
 def _passwords(address: str) -> list[str]:
-    """Return the passwords of an address, as they are written and as they are meant."""
+    """Return the passwords of an address, as written, decoded and encoded."""
     user = address.partition("://")[2].rpartition("@")[0]
     written = [user.partition(":")[2], *(match[2] for match in OPTION.finditer(address)), os.environ.get(PASSWORD, "")]
     return [secret for text in written if text.strip("*") for secret in (text, unquote(text), quote(text, safe=""))]
 
 
 def _file(address: str) -> Path:
-    """Return the file of a database: after three slashes a path from here, after four one from the root."""
+    """Return the file of a database: three slashes begin a relative path, four an absolute one."""
     path = Path(address.partition("://")[2].removeprefix("/"))
     if not path.is_file():
         raise FileError(f"Database file {path} does not exist. Check the path.")
@@ -158,12 +158,12 @@ def _file(address: str) -> Path:
 
 @contextmanager
 def _naming(address: str) -> Iterator[None]:
-    """Report an error of a driver in one line, with the address of the database but not its password."""
+    """Turn an error of a driver into one line with the address of the database, without the password."""
     try:
         yield
     except (ShoalError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001  (each driver has errors of its own)
+    except Exception as error:  # noqa: BLE001  (drivers have their own errors)
         reason = " ".join(ECHO.sub("", str(error)).split())
         for secret in _passwords(address):
             reason = reason.replace(secret, HIDDEN)
@@ -176,11 +176,11 @@ def _naming(address: str) -> Iterator[None]:
 # Drivers
 
 
-def _library(name: str, what: str, extra: str) -> Any:
+def _library(name: str, product: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise FileError(f"{what} needs the extra {extra!r}: pip install 'shoal[{extra}]'.") from None
+        raise FileError(f"{product} needs the extra {extra!r}: pip install 'shoal[{extra}]'.") from None
 
 
 def _connect_sqlite(address: str) -> Any:
@@ -196,13 +196,13 @@ def _connect_duckdb(address: str) -> Any:
     driver, manager = (
         _library(name, "DuckDB", "duckdb") for name in ("adbc_driver_duckdb", "adbc_driver_manager.dbapi")
     )
-    # A file of another database would make it download an extension.
+    # The file of another database would make DuckDB download an extension.
     options = {"path": str(_file(address)), "access_mode": "READ_ONLY", "autoinstall_known_extensions": "false"}
     return manager.connect(driver=driver.driver_path(), entrypoint="duckdb_adbc_init", db_kwargs=options)
 
 
 def _connect_installed(address: str) -> Any:
-    """Connect through a driver that the user has installed for the kind of the address."""
+    """Connect through the driver that the user has installed for the scheme of the address."""
     scheme = address.partition(":")[0].lower()
     manager = _library("adbc_driver_manager.dbapi", f"A database at {scheme}://", "sql")
     name = INSTALLED[scheme]
@@ -212,8 +212,8 @@ def _connect_installed(address: str) -> Any:
         if "Could not load" not in str(error):
             raise
     raise FileError(
-        f"Database {without_password(address)} needs an ADBC driver called {name!r}, which is not installed. Install "
-        f"it (dbc install {name}), or export the table to a Parquet file."
+        f"Database {without_password(address)} requires the ADBC driver {name!r}, which is not installed. Install it "
+        f"(dbc install {name}), or export the table to a Parquet file."
     )
 
 
@@ -231,7 +231,7 @@ DATABASES = {
 
 
 def _series(field: Any, cells: Any) -> pl.Series:
-    """Return a column of the answer in a type that tables have."""
+    """Return a column of the result in a type that shoal reads."""
     import pyarrow as pa
 
     metadata = field.metadata or {}
@@ -250,7 +250,7 @@ def _series(field: Any, cells: Any) -> pl.Series:
 
 
 def _decimals(text: pl.Series) -> pl.Series:
-    """Return numbers that came as text: decimals, or floats if they have too many digits or are not finite."""
+    """Return text as decimals, or as floats if there are too many digits or values that are not finite."""
     lengths = text.str.split(".").list.get(1, null_on_oob=True).str.len_chars()
     try:
         return text.cast(pl.Decimal(DIGITS, min(int(lengths.drop_nulls().to_numpy().max(initial=0)), DIGITS)))

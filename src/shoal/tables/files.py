@@ -1,4 +1,4 @@
-"""Tables in and out: the format by the name's ending, written beside the target and moved into place."""
+"""Reading and writing of tables; the ending of a file's name decides its format."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ ENDINGS = {
 }
 
 
-# What masking in memory was seen to hold at most, of 500,000 × 20 numbers in Parquet (8) and 300,000 × 10 in CSV (18
-# times the file): the table, its numbers, the same standardised and released, what was written, and what is counted.
+# Peak memory of masking, measured on 500,000 × 20 numbers in Parquet (8) and 300,000 × 10 in CSV (18 times the file):
+# the table, its numbers, the standardised and the released ones, the written table and the recount.
 HELD = 9
 HELD_OF_CSV = 18
 
 
 class TableFile(os.PathLike[str]):
-    """A file whose table is read once and kept for those who open it again."""
+    """A file whose table is read once and kept."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
@@ -113,7 +113,7 @@ class TableFile(os.PathLike[str]):
 
 
 class StandardInput(TableFile):
-    """The bytes of a CSV file that came by standard input."""
+    """A CSV file from standard input."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__("-")
@@ -132,7 +132,7 @@ class StandardInput(TableFile):
 
 
 class DatabaseTable(TableFile):
-    """The answer to a query, which is read once; as text it is the address of the database without its password."""
+    """The result of a database query, read once; its text is the address of the database without the password."""
 
     def __str__(self) -> str:
         return without_password(self._path)
@@ -145,25 +145,25 @@ class DatabaseTable(TableFile):
 
 
 def named_source(data: Any) -> Any:
-    """Return the address of a database as a table that is read once, anything else as it is."""
+    """Return the address of a database as a table that is read once, anything else unchanged."""
     return DatabaseTable(data) if is_database(data) and not isinstance(data, TableFile) else data
 
 
 def is_dask(data: object) -> bool:
-    """Say whether a table is a Dask DataFrame, without importing Dask."""
+    """Return whether a table is a Dask DataFrame, without importing Dask."""
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
 
 
 def is_spark(data: object) -> bool:
-    """Say whether a table is a Spark DataFrame, without importing Spark."""
+    """Return whether a table is a Spark DataFrame, without importing Spark."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
-    """Say whether a table is to be masked from file to file.
+    """Return whether a table is masked beyond memory, from file to file.
 
-    The rule: whenever it is requested (engine="local", a memory limit), for a folder or a glob, and for a CSV or
-    Parquet file that would take more than half of the memory at hand.
+    That is the case on request (engine="local" or a memory limit), for folders and globs, and for a CSV or Parquet
+    file that would need more than half of the available memory.
     """
     requested = engine == "local" or (memory is not None and engine is None)
     if not isinstance(data, (str, os.PathLike)):
@@ -181,7 +181,7 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
 
 
 def stored_bytes(paths: Sequence[Path]) -> int:
-    """Estimate what masking the table in memory takes, with all copies that are held at a time."""
+    """Estimate the peak memory of masking the table, in bytes, including all copies."""
     if paths[0].suffix.lower() in CSV:
         return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
     records = {path: sum(rows for rows, _ in describe_parquet(path)[1]) for path in paths}
@@ -193,7 +193,7 @@ def open_data(
 ) -> Table:
     """Return the table that was given, or that a path names.
 
-    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    A file without a header line is refused if its columns must be `named`, as for a release.
     """
     if isinstance(data, TableFile):
         return data.read(numbers=numbers, named=named, reading=reading)
@@ -240,32 +240,32 @@ def read_table(
 
 
 def write_file(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write a frame as a whole or not at all; the ending of the path decides the format."""
+    """Write a frame completely or not at all; the ending of the path decides the format."""
     check_target(path)
     write_table(open_table(frame), Path(path))
 
 
 def write_table(table: Table, target: Path) -> None:
-    """Write a table to a checked target, as a whole or not at all; one that was read from a file is written like it."""
+    """Write a table to a checked target completely or not at all, in the dialect of the file it was read from."""
     with written_beside(target) as temporary:
         FORMATS[suffix_of(target)].write(table, temporary)
 
 
 def read_back(path: Path, table: Table) -> Table:
-    """Return a table as it was written to a file: the cells of a CSV file as text, missing values with their codes."""
+    """Read back a written table: the cells of a CSV file as text, missing values with their codes."""
     file_format = FORMATS[suffix_of(path)]
     return file_format.read(path) if file_format.read_back is None else file_format.read_back(path, table)
 
 
 def may_be_csv(data: object) -> bool:
-    """Say whether a table is a CSV file, or a folder or glob, whose files are looked at when they are read."""
+    """Return whether a table is a CSV file, or a folder or glob, which may have CSV files."""
     if not isinstance(data, (str, os.PathLike)) or is_database(data):
         return False
     return is_csv(data) or not Path(data).is_file()
 
 
 def is_excel(data: object) -> bool:
-    """Say whether a table is an Excel file."""
+    """Return whether a table is an Excel file."""
     return isinstance(data, (str, os.PathLike)) and suffix_of(Path(data)) in EXCEL
 
 
@@ -285,15 +285,17 @@ def check_reading(data: object, reading: ReadingOptions) -> None:
 
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
-    """Say whether a name is that of a CSV file, compressed or not."""
+    """Return whether a path ends like a CSV file, compressed or not."""
     return suffix_of(Path(path)) in (*CSV, *COMPRESSED_CSV)
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
-    """Refuse a target that cannot be written, a table if no endings are given, before any work is done."""
+    """Refuse a target that cannot be written, before any work is done; endings default to those of tables."""
     target = Path(path)
     if is_database(path):
-        raise InputError(f"Output {without_password(os.fspath(path))} is a database, which is only read. Name a file.")
+        raise InputError(
+            f"Output {without_password(os.fspath(path))} is a database, but shoal writes only files. Use a file."
+        )
     folder, endings = target.parent, endings or writable_endings()
     if is_address(path):
         raise InputError(
@@ -302,47 +304,49 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> N
     if suffix_of(target) not in endings:
         got = suffix_of(target) or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
-    with naming(target):  # a name may be too long to look at
+    with naming(target):  # the name may be too long for the file system
         exists, is_folder = folder.is_dir(), target.is_dir()
     if not exists:
-        raise FileError(f"Output {target} cannot be written: folder {folder} does not exist. Make it first.")
+        raise FileError(f"Output {target} cannot be written: folder {folder} does not exist. Create it first.")
     if is_folder:
-        raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
+        raise FileError(f"Output {target} cannot be written: it is a folder. Use a file.")
     if not os.access(folder, os.W_OK):
-        raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Use another folder.")
+        raise FileError(
+            f"Output {target} cannot be written: no write permission for folder {folder}. Use another folder."
+        )
 
 
 def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered: bool = False) -> None:
-    """Refuse an output that cannot be written, or must not be, before any work is done.
+    """Refuse an output that cannot or must not be written, before any work is done.
 
-    A cluster writes a data set, which may be at an address.
+    The output of a cluster is a data set, which may be at an address.
     """
     if output is None:
         return
     (check_data_set if clustered else check_target)(output)
     if isinstance(data, np.ndarray):
         raise InputError(
-            f"{parameter('output')} writes tables whose columns have names, got an array. Use a frame, or write the "
-            "array of the result yourself."
+            f"{parameter('output')} requires named columns, got an array. Use a frame, or write the array of the "
+            "release yourself."
         )
     if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
         raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")
 
 
 def check_text_names(data: Any) -> None:
-    """Refuse to write a frame whose column names are not text: the file would hold other names than the table."""
+    """Refuse to write a frame whose column names are not text: the file would have other names."""
     if type(data).__module__.partition(".")[0] not in ("pandas", "dask", "dask_expr"):
         return
     others = [name for name in data.columns if not isinstance(name, str)]
     if others:
         raise InputError(
-            f"{parameter('output')} writes columns whose names are text, but one is called {others[0]!r}. Rename them "
-            "first: data.rename(columns=str)."
+            f"{parameter('output')} requires column names that are text, got {others[0]!r}. Rename the columns first: "
+            "data.rename(columns=str)."
         )
 
 
 def check_data_set(path: str | os.PathLike[str]) -> None:
-    """Refuse a target that cannot be written as a data set, or that holds something else, before any work is done."""
+    """Refuse a target that cannot be written as a data set or holds other files, before any work is done."""
     target = as_place(path)
     if suffix_of(target) not in PARQUET:
         raise InputError(
@@ -353,7 +357,7 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
         if not target.is_dir():
             check_target(target)
         elif not os.access(target.parent, os.W_OK):
-            raise FileError(f"Output {target} cannot be written: folder {target.parent} is read-only for you.")
+            raise FileError(f"Output {target} cannot be written: no write permission for folder {target.parent}.")
         elif any(not OWN.fullmatch(file.name) for file in target.iterdir()):
             raise FileError(f"Output {target} cannot be written: it is a folder of other files. Use another name.")
         return
@@ -365,24 +369,25 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
 
 
 def check_targets(source: str | os.PathLike[str], clustered: bool = False, /, **targets: Path | None) -> None:
-    """Refuse files that cannot be written, or that would overwrite each other, before any work is done.
+    """Refuse files that cannot be written or would overwrite each other, before any work is done.
 
-    On a cluster the masked table and the labels are data sets, which may be at addresses.
+    On a cluster, the masked table and the labels are data sets, which may be at addresses.
     """
     files = {"input": None if is_database(source) else Path(source), **targets}
-    named = {name: path for name, path in files.items() if path is not None}
-    for path in named.values():
-        if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
-            *before, last = (name.replace("_", " ") for name in named)
-            raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Use another file.")
-    far = [as_place(path) for name, path in named.items() if name in ("input", "output") and _is_far(path)]
-    for name in ("manifest", "report"):
-        if far and name in named:
+    paths = {name: path for name, path in files.items() if path is not None}
+    for path in paths.values():
+        if sum(path.resolve() == other.resolve() for other in paths.values()) > 1:
+            *before, last = (name.replace("_", " ") for name in paths)
             raise InputError(
-                f"{parameter(name)} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it "
-                "out."
+                f"File {path} appears more than once among {', '.join(before)} and {last}. Use another file."
             )
-    for name, path in named.items():
+    addresses = [as_place(path) for name, path in paths.items() if name in ("input", "output") and _is_far(path)]
+    for name in ("manifest", "report"):
+        if addresses and name in paths:
+            raise InputError(
+                f"{parameter(name)} requires all files on this machine, but {addresses[0]} is an address. Leave it out."
+            )
+    for name, path in paths.items():
         if clustered and name in ("output", "labels"):
             check_data_set(path)
         elif name != "input":
@@ -414,13 +419,13 @@ class Format:
     endings: tuple[str, ...]
     read: Callable[..., Table]  # with numbers and reading, which other formats ignore
     write: Callable[[Table, Path], None]
-    read_back: Callable[[Path, Table], Table] | None = None  # cells as they are written, if `read` interprets them
-    header: bool = False  # whether a row like all others names the columns
-    not_written: tuple[str, ...] = ()  # endings that are read only
+    read_back: Callable[[Path, Table], Table] | None = None  # reads uninterpreted cells, if `read` interprets them
+    header: bool = False  # True if the column names are a row of cells
+    not_written: tuple[str, ...] = ()  # read-only endings
 
 
 def _dialect(table: Table, path: Path) -> Dialect:
-    """Return how a CSV file is written: as the one that the table comes from, or by its ending."""
+    """Return the dialect of a CSV file: that of the table's source, or the default for its ending."""
     return table.dialect or Dialect(delimiter="\t" if suffix_of(path).startswith(".tsv") else ",")
 
 

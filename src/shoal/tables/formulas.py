@@ -16,19 +16,19 @@ from shoal.tables.table import Table, check_names
 
 __all__ = ["FORMULAS", "escape_formulas", "escape_header", "escaped_name", "formula_columns", "formula_names"]
 
-FORMULAS = "=, +, -, @"  # what they begin with
+FORMULAS = "=, +, -, @"  # first characters of formulas, for messages
 BEGIN = r"^[=@\t\r+-]"
-CHUNK = 1 << 20  # bytes that are moved at a time
+CHUNK = 1 << 20  # bytes moved at a time
 NUMBER = r"^[+-]\s?[\d.,'\s]*\d[\d.,'\s]*(?:[eE][+-]?\d+)?\s?%?$"
 
 
 def formula_columns(table: Table, names: Sequence[Name]) -> list[Name]:
-    """Return those of some columns that hold formulas."""
+    """Return the columns among `names` that contain formulas."""
     return [name for name, text in _texts(table, names).items() if _formulas(text).any()]
 
 
 def escape_formulas(table: Table) -> Table:
-    """Return a table with an apostrophe before every cell of text that would be run."""
+    """Return a table with an apostrophe before every text cell that is a formula."""
     escaped = {}
     for name, text in _texts(table, table.names).items():
         formulas = _formulas(text)
@@ -39,7 +39,7 @@ def escape_formulas(table: Table) -> Table:
 
 
 def formula_names(names: Sequence[Name]) -> list[Name]:
-    """Return those of some column names that are formulas.
+    """Return the column names that are formulas.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def formula_names(names: Sequence[Name]) -> list[Name]:
     ['=1+1']
     """
     formulas = _formulas(pl.Series([str(name) for name in names], dtype=pl.String))
-    return [name for name, here in zip(names, formulas, strict=True) if here]
+    return [name for name, formula in zip(names, formulas, strict=True) if formula]
 
 
 def escaped_name(name: Name) -> str:
@@ -62,7 +62,7 @@ def escaped_name(name: Name) -> str:
 
 
 def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
-    """Put an apostrophe before every name in the header of a CSV file that would be run; the records stay in place."""
+    """Put an apostrophe before every name in the header of a CSV file that is a formula; keep the records."""
     escaped = [escaped_name(name) for name in names]
     if escaped == list(names):
         return
@@ -74,8 +74,8 @@ def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
             if file.read(len(old)) == old:
                 break
         else:
-            raise VerificationError(f"Output {path} has another header than planned. Nothing was released.")
-        # From the last records to the first: the header is longer now, and the file stays the one that is locked.
+            raise VerificationError(f"The header of output {path} is not the planned one. Nothing was released.")
+        # Chunks move from the end backwards to make room for the longer header in the same, locked file.
         for start in reversed(range(len(old), file.seek(0, 2), CHUNK)):
             file.seek(start)
             moved = file.read(CHUNK)
@@ -86,7 +86,7 @@ def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
 
 
 def _texts(table: Table, names: Sequence[Name]) -> dict[Name, pl.Series]:
-    """Return the columns of text."""
+    """Return the columns among `names` that are text."""
     columns = zip(names, table.cells(names).get_columns(), strict=True)
     return {
         name: cells.cast(pl.String) for name, cells in columns if cells.dtype in (pl.String, pl.Categorical, pl.Enum)
@@ -94,7 +94,7 @@ def _texts(table: Table, names: Sequence[Name]) -> dict[Name, pl.Series]:
 
 
 def _formulas(text: pl.Series) -> Bools:
-    """Say which cells are formulas: numbers with a sign are none."""
+    """Return a mask of the cells that are formulas; signed numbers are not."""
     formulas = text.str.contains(BEGIN).fill_null(value=False)
     if formulas.any():
         formulas &= ~text.str.contains(NUMBER).fill_null(value=False)

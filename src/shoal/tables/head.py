@@ -41,7 +41,7 @@ def head_table(data: Any, rows: int, reading: ReadingOptions = AS_DETECTED) -> T
 
 
 def _head_of_spark(data: Any, rows: int) -> Any:
-    """Return rows of a Spark DataFrame in their order, which a limit alone does not keep."""
+    """Return the first rows of a Spark DataFrame in order, which a limit alone does not keep."""
     from pyspark.sql import functions
 
     place = functions.monotonically_increasing_id().alias("shoal place")
@@ -52,8 +52,8 @@ def _head_of_spark(data: Any, rows: int) -> Any:
 def _head_of_files(data: str | os.PathLike[str], rows: int, reading: ReadingOptions) -> Table:
     if is_address(data):
         raise InputError(
-            f"{parameter('columns')} must be named for {as_place(data)}: roles are proposed for tables and local files "
-            "only."
+            f"{parameter('columns')} is required for address {as_place(data)}: roles are proposed only for tables and "
+            "local files."
         )
     first = find_paths(data)[0]
     if first.suffix.lower() in CSV:

@@ -1,7 +1,7 @@
-"""Columns that identify their records: names, addresses, accounts, numberings, recognised by name and cells.
+"""Recognition of columns that identify records: names, addresses, accounts, record numbers.
 
-Every recogniser is a small function that never refuses a column. What it returns is a guess for people to judge, in
-words that hold no cell of the column.
+Each recogniser is a small function of a column's name and cells that never refuses a column. It returns a reason for
+people to judge, which quotes no cell.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
     "name_words",
 ]
 
-SMALL = 20  # records of a table in which all values may differ by chance
-FEW = 10  # values of a code
-LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d"})  # without accents
-LONG = 400  # characters of a name, of which only both ends are looked at
+SMALL = 20  # records; in a table of this size, all values may differ by chance
+FEW = 10  # distinct values; a code has at most this many
+LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d"})  # kept by NFKD
+LONG = 400  # characters; of a longer name, only both ends are read
 DIFFERENT = ("all values are different", "almost all values are different")
-NUMBERED = "whole numbers next to each other, all different: a numbering of the records"
+NUMBERED = "nearly consecutive whole numbers, all different: a numbering of the records"
 
 _PEOPLE = (
     "person pers patient pat subject participant respondent resp individual household house hh family fam member firm "
@@ -50,12 +50,12 @@ _NUMBER = r"(_?(id|number|num|no|nr))?"
 
 
 def _ends(pattern: str) -> re.Pattern[str]:
-    """Compile what a name must end in, from the beginning of a word."""
+    """Compile a pattern that matches whole words at the end of a name."""
     return re.compile(rf"(?:^|_)(?:{pattern})$")
 
 
 def name_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a word that a name must have."""
+    """Compile a pattern that matches whole words anywhere in a name."""
     return re.compile(rf"(?:^|_)(?:{pattern})(?:_|$)")
 
 
@@ -96,13 +96,13 @@ LOOKS = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "accounts (IBAN)": re.compile(r"[A-Z]{2}\d{2} ?([A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}"),
     "universal identifiers or hashes": re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32,}"),
-    "addresses of the internet": re.compile(r"https?://\S+|(\d{1,3}\.){3}\d{1,3}"),
+    "Internet addresses": re.compile(r"https?://\S+|(\d{1,3}\.){3}\d{1,3}"),
 }
-DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephones, accounts, social security
+DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephone, account and social security numbers
 
 
 class WholeNumbers(NamedTuple):
-    """Whole numbers of a column, no two of them alike."""
+    """Count and range of a column's whole numbers, all of them different."""
 
     present: int
     least: float
@@ -110,7 +110,7 @@ class WholeNumbers(NamedTuple):
 
 
 def name_words(name: Name) -> str:
-    """Return the words of a name, in small letters without accents.
+    """Return the words of a name, in lower case, without accents, joined by underscores.
 
     Examples
     --------
@@ -118,16 +118,16 @@ def name_words(name: Name) -> str:
     ('patient_id', 'marital_status', 'utilname', 'prenom')
     """
     text = str(name)
-    if len(text) > LONG:  # patterns may take the square of its length
+    if len(text) > LONG:  # matching may take quadratic time
         text = f"{text[: LONG // 2]}_{text[-LONG // 2 :]}"
     if not text.isascii():
         text = "".join(sign for sign in normalize("NFKD", text.translate(LETTERS)) if not combining(sign))
-    parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", text)
-    return "_".join(re.findall(r"[^\W_]+", parted)).lower()
+    separated = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", text)
+    return "_".join(re.findall(r"[^\W_]+", separated)).lower()
 
 
 def identifying_columns(columns: Mapping[Name, pl.Series]) -> tuple[dict[Name, str], dict[Name, WholeNumbers]]:
-    """Return which of some columns look like identifiers and why, and the whole numbers that may be a numbering."""
+    """Return the reasons why columns look like identifiers, and the whole numbers that may number the records."""
     cells = Cells.of_columns(columns)
     reasons = {name: looks_like_identifier(name, column) for name, column in cells.items()}
     numbers = {name: _whole_numbers(column) for name, column in cells.items()}
@@ -137,11 +137,11 @@ def identifying_columns(columns: Mapping[Name, pl.Series]) -> tuple[dict[Name, s
     )
 
 
-# To count the different values of a column takes longest, so that it is asked for last.
+# Counting the distinct values of a column takes longest, so it is done last.
 
 
 def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str | None:
-    """Say why a column looks like one that names its record, a person or a firm; None if it does not.
+    """Return the reason why a column looks like an identifier of its record, a person or a firm; None if it does not.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str
 
 
 def _various(cells: Cells) -> bool:
-    """Say whether there are more values than a code has, or than half of a small table."""
+    """Return whether the column has more distinct values than a code, or than half the cells of a small table."""
     return cells.distinct > min(FEW, cells.present / 2)
 
 
@@ -167,55 +167,55 @@ def _all_different(cells: Cells) -> bool:
 
 
 def _named(words: str, cells: Cells) -> str | None:
-    """Recognise what identifies by its name; yes and no to a telephone do not."""
-    what = next((what for what, pattern in NAMED.items() if pattern.search(words)), None)
-    return f"the name says that it is {what}" if what is not None and _various(cells) else None
+    """Recognise identifiers by their name; a column such as phone = yes or no is not one."""
+    content = next((content for content, pattern in NAMED.items() if pattern.search(words)), None)
+    return f"the column name suggests {content}" if content is not None and _various(cells) else None
 
 
 def _named_id(words: str, cells: Cells) -> str | None:
     single = IDS.search(words) and cells.present < 1.5 * cells.distinct and _various(cells)
-    return "the name says that it is an id, and most values stand once" if single else None
+    return "the column name suggests an ID, and most values occur once" if single else None
 
 
 def _many_names(words: str, cells: Cells) -> str | None:
-    """Recognise names of firms or places, unless they are a classification."""
+    """Recognise names of firms or places, unless so few that they are a classification."""
     many = cells.text and NAMES.search(words) and cells.distinct > 100
-    return f"the name says that it holds names, {cells.distinct:,} different ones" if many else None
+    return f"the column name suggests names, with {cells.distinct:,} different values" if many else None
 
 
 def _spelled_so(words: str, cells: Cells) -> str | None:
-    what = cells.first_like(LOOKS) if cells.text else None
-    return None if what is None else f"the cells look like {what}"
+    content = cells.first_like(LOOKS) if cells.text else None
+    return None if content is None else f"the cells look like {content}"
 
 
 def _long_digits(words: str, cells: Cells) -> str | None:
-    """Recognise numbers of telephones, accounts and insurances: as text, or as numbers that are all equally long."""
+    """Recognise telephone, account and insurance numbers, as text or as numbers of equal length."""
     if not cells.look_like(DIGITS) or not _various(cells):
         return None
     if not cells.text and not (_all_different(cells) and len(set(map(len, cells.spelled))) == 1):
         return None
-    return "the cells are long strings of digits, as those of telephones or accounts"
+    return "the cells are long strings of digits, like telephone or account numbers"
 
 
 def _running_number(words: str, cells: Cells) -> str | None:
-    """Recognise a numbering of the records: whole numbers, no two alike, next to each other."""
+    """Recognise record numbers: nearly consecutive whole numbers, all different."""
     span = _whole_numbers(cells)
     return NUMBERED if span is not None and is_numbering([span]) else None
 
 
 def _whole_numbers(cells: Cells) -> WholeNumbers | None:
-    """Return how many whole numbers there are, and the least and the greatest, if no two are alike."""
+    """Return the count and the range of the whole numbers if all are different, else None."""
     if not cells.whole or not cells.present:
         return None
     values: Any = cells.values
     least, greatest = values.min(), values.max()
-    # Whole numbers that lie closer are not all different: then they need not be counted.
+    # In a narrower range whole numbers cannot all be different, so distinct values are not counted.
     different = greatest - least >= cells.present - 1 and cells.distinct == cells.present
     return WholeNumbers(cells.present, least, greatest) if different else None
 
 
 def is_numbering(spans: Sequence[WholeNumbers]) -> bool:
-    """Say whether whole numbers of all parts of a table are a numbering of its records.
+    """Return whether the whole numbers in all parts of a table number its records.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def _different_text(words: str, cells: Cells) -> str | None:
 def _free_text(words: str, cells: Cells) -> str | None:
     if not cells.text or np.mean([len(cell) for cell in cells.spelled]) < 40:
         return None
-    return "free text, which may tell anything" if 2 * cells.distinct >= cells.present and _various(cells) else None
+    return "free text, which may contain anything" if 2 * cells.distinct >= cells.present and _various(cells) else None
 
 
 IDENTIFIERS: tuple[Callable[[str, Cells], str | None], ...] = (

@@ -1,7 +1,7 @@
-"""Numbers in text: how a file spells them, how text is read as numbers, and what to do about text that nearly is one.
+"""Numbers in text: spelling, parsing, and remedies for text that is almost a number.
 
-A number has one meaning and several spellings: 1, 1.0 and 1,0. Padded digits, such as 007, are codes and no numbers,
-unless the user says so.
+A number may have several spellings: 1, 1.0 and 1,0. Padded digits, such as 007, are codes rather than numbers, unless
+the user declares them as numbers.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ __all__ = [
     "text_numbers",
 ]
 
-SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
+SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # thousands separators as patterns
 # 007 and 0123 are codes, not numbers.
 CODE = r"^\s*[+-]?0\d"
-DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # no number with two points
-# Also with a currency, a unit, a sign between thousands, a percent sign, or in parentheses, as losses are written.
+DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # not a number with two points
+# Also with a currency, unit, thousands separator or percent sign, or in parentheses for a loss.
 NUMBER_LIKE = (
     r"^[\s\p{Sc}+\u{2212}(-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?"
     r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
@@ -59,7 +59,7 @@ Texts = TypeVar("Texts", "pl.Series", "pl.Expr")  # not evaluated: workers impor
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written."""
+    """Dialect of a CSV file."""
 
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -69,12 +69,12 @@ class Dialect:
 
 
 class TextNumbers(NamedTuple):
-    """Numbers in a text column of a table, or of a part of it."""
+    """Numbers in a text column of a table or of a part of one."""
 
-    numbers: int  # different values that are written like numbers, in a sample of the cells
-    values: int  # all different values in it
-    cause: str = ""  # why the column is text, in words; empty if this part does not show it
-    remedy: str = ""  # a way to read it as numbers
+    numbers: int  # distinct values written like numbers, in a sample of the cells
+    values: int  # all distinct values of the sample
+    cause: str = ""  # the reason why the column is text; empty if this part has none
+    remedy: str = ""  # a way to read the column as numbers
 
 
 # Reading and writing
@@ -115,7 +115,7 @@ def _plainly_spelled(series: pl.Series, dialect: Dialect) -> pl.Series | None:
 
 
 def parse_columns(texts: Sequence[pl.Series], dialect: Dialect) -> list[tuple[pl.Series, bool]]:
-    """Return each column as `parse_numbers` does, counting codes as numbers, and whether it has any."""
+    """Parse each column with `parse_numbers`, with codes as numbers; return also whether it has such codes."""
     parsed = [parse_numbers(text, dialect, codes=True) for text in texts]
     return [
         (cells, cells.dtype.is_numeric() and bool(text.str.contains(CODE).any()))
@@ -124,7 +124,7 @@ def parse_columns(texts: Sequence[pl.Series], dialect: Dialect) -> list[tuple[pl
 
 
 def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | None:
-    """Return what a column of text holds: Int64, Float64 or String; None if every cell is missing."""
+    """Return the type of the values in a text column: Int64, Float64 or String; None if every cell is missing."""
     parsed = parse_numbers(series, dialect, codes=codes)
     if parsed.dtype == pl.String and present_cells(series).null_count() == len(series):
         return None
@@ -132,7 +132,7 @@ def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | No
 
 
 def common_type(types: Iterable[str | None]) -> pl.DataType:
-    """Return the type of a column whose parts hold these.
+    """Return the common type of a column whose parts have these types.
 
     Examples
     --------
@@ -146,22 +146,22 @@ def common_type(types: Iterable[str | None]) -> pl.DataType:
 
 
 def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Series:
-    """Return a column of text as numbers, if that is the type that it has in all parts of the table."""
+    """Return a text column in its common type: unchanged for String, else as numbers."""
     return series if dtype == pl.String else plain_numbers(present_cells(series), dialect).cast(dtype)
 
 
 def is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
-    """Say whether every cell that is not missing is a number."""
+    """Return whether every cell that is not missing is a number."""
     return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
 
 
 def present_cells(cells: Texts) -> Texts:
-    """Return the cells without spaces around them, null where they are missing."""
+    """Return the cells without surrounding spaces, null for missing values."""
     return cells.str.strip_chars().replace(dict.fromkeys(MISSING))
 
 
 def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
-    """Return cells with a decimal point and no thousands signs; what is no number in the dialect stays none."""
+    """Return numbers with a decimal point and no thousands separators; other text does not become a number."""
     if dialect.thousands is not None:
         grouped = cells.str.contains(_grouped(dialect.thousands, dialect.decimal))
         cells = cells.str.replace_all(SIGNS[dialect.thousands], "").zip_with(grouped, cells)
@@ -171,7 +171,7 @@ def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
 
 
 def _grouped(thousands: str, decimal: str) -> str:
-    """Return the pattern of numbers with a thousands sign: 1.5 is none, whatever sign the point is."""
+    """Return the pattern of numbers with a thousands separator; 1.5 never matches."""
     return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
 
 
@@ -203,15 +203,15 @@ def find_thousands(
 
 
 def spelled_numbers(numbers: pl.Series, dialect: Dialect) -> pl.Series:
-    """Return numbers as they are written."""
+    """Return numbers as text in the dialect."""
     return numbers.cast(pl.String).str.replace(".", dialect.decimal, literal=True)
 
 
 def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
     """Return the cells with one spelling for each value.
 
-    Of several spellings the shortest is taken, the first of these by the alphabet; missing cells become empty.
-    `values` are what the cells mean; without them, all are missing.
+    Of several spellings the shortest is used; ties are resolved alphabetically. Missing cells become empty. `values`
+    are the values of the cells; by default all are missing.
 
     Examples
     --------
@@ -230,11 +230,11 @@ def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
     return spelled.alias(text.name)
 
 
-# Text that is no number, or should be one
+# Text that is not a number, or should be one
 
 
 def number_like(cells: pl.Series) -> pl.Series:
-    """Return for each cell of a text whether it is written like a number.
+    """Return a mask of the text cells that are written like numbers.
 
     Examples
     --------
@@ -245,15 +245,16 @@ def number_like(cells: pl.Series) -> pl.Series:
 
 
 def mostly_numbers(text: pl.Series) -> bool:
-    """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
+    """Return whether most distinct values of a text are written like numbers, so that it is not a category."""
     values = text.drop_nulls().unique()
     return 2 * int(number_like(values).sum()) > len(values)
 
 
 def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNumbers:
-    """Look for numbers in a text column, and for the first cell that is not a number.
+    """Find the numbers in a text column and the first cell that is not a number.
 
-    Padded codes, such as 007, are no numbers unless few of the cells are padded. `dialect` is None outside CSV files.
+    Padded codes, such as 007, are not numbers unless few of the cells are padded. `dialect` is None except for CSV
+    files.
     """
     cells = present_cells(text)
     present = cells.drop_nulls()
@@ -265,10 +266,10 @@ def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNu
     if not wrong.any():
         return TextNumbers(numbers, values)
     record = int(wrong.arg_max() or 0)
-    remedy = "Correct the cell, or turn the column into numbers."
+    remedy = "Correct the cell, or convert the column to numbers."
     if dialect is not None:
         remedy = _way_to_read(cells.filter(wrong), dialect) or (
-            f"Correct the cell or remove its line, or name the cell in {parameter('missing_codes')} if it means "
+            f"Correct the cell or remove its line, or add its value to {parameter('missing_codes')} if that means "
             "missing."
         )
     return TextNumbers(numbers, values, f"record {first + record + 1} holds {text[record]!r}", remedy)
@@ -278,25 +279,25 @@ def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
     """Refuse a text column that consists mostly of numbers and has no role."""
     if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
         return
-    unexplained = TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
+    unexplained = TextNumbers(0, 0, "its type is text", "Convert it to numbers.")
     example = next((part for part in parts if part.cause), unexplained)
     raise InputError(
-        f"Column {name!r} holds numbers, but {example.cause}. {example.remedy} To mask it as categories, use "
+        f"Column {name!r} contains numbers, but {example.cause}. {example.remedy} To mask it as categories, use "
         f"{setting('kinds', {name: 'Nominal()'})}; to drop the column, use {setting('identifiers', [name])}; to "
         f"release it unmasked, use {setting('keep', [name])}."
     )
 
 
-def not_numeric(name: Name, content: str, way_out: str = "") -> InputError:
-    """Say what a column holds that is no number."""
-    way_out = way_out or (
-        f"Leave the column out, turn it into numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
+def not_numeric(name: Name, content: str, remedy: str = "") -> InputError:
+    """Return the error for a column with content that is not a number."""
+    remedy = remedy or (
+        f"Leave the column out, convert it to numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
     )
-    return InputError(f"Column {name!r} must be numeric, but {content}. {way_out}")
+    return InputError(f"Column {name!r} must be numeric, but {content}. {remedy}")
 
 
 def not_numbers(name: Name, text: pl.Series, dialect: Dialect, first: int) -> InputError:
-    """Say which cell of a column is no number, and how it can be read as one."""
+    """Return the error for the first cell of a column that is not a number, with a way to read it as one."""
     cells = present_cells(text)
     wrong = _not_numbers(cells, dialect)
     record = int(wrong.arg_max() or 0)
@@ -306,7 +307,7 @@ def not_numbers(name: Name, text: pl.Series, dialect: Dialect, first: int) -> In
 
 
 def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
-    """Name the first cell of a column that is text and no number, or the type of all."""
+    """Return the error for the first text cell that is not a number, or for the type of the column."""
     texts = ((record, cell) for record, cell in enumerate(cells, first + 1) if isinstance(cell, str))
     wrong = (f"record {record} holds {cell!r}" for record, cell in texts if not _is_number(cell))
     return not_numeric(name, next(wrong, f"its type is {kind}"))
@@ -321,17 +322,17 @@ def _is_number(text: str) -> bool:
 
 
 def _not_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
-    """Return for each cell whether it is neither a number nor missing."""
+    """Return a mask of the cells that are neither numbers nor missing."""
     return cells.is_not_null() & plain_numbers(cells, dialect).cast(pl.Float64, strict=False).is_null()
 
 
 def _way_to_read(wrong: pl.Series, dialect: Dialect) -> str:
-    """Say how cells can be read as numbers that hold a currency or a sign between thousands; empty if they do not."""
+    """Return a remedy for cells with a currency or a thousands separator; empty if there are none."""
     if wrong.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
         return "Remove the currency from the cells: it is not part of a number."
     for thousands in SIGNS:
         for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
             if wrong.str.contains(_grouped(thousands, decimal)).any():
-                also = f", {setting('decimal', decimal)}" * (thousands in " '" and decimal != dialect.decimal)
-                return f"Use {setting('thousands', thousands)}{also} if that sign separates thousands."
+                point = f", {setting('decimal', decimal)}" * (thousands in " '" and decimal != dialect.decimal)
+                return f"Use {setting('thousands', thousands)}{point} if that sign separates thousands."
     return ""

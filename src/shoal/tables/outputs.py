@@ -1,4 +1,4 @@
-"""The files of a run, or folders: written beside their targets and moved into place together, or not at all."""
+"""Output files and folders of a run: written next to their targets and moved into place together, or not at all."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ __all__ = [
 
 LOCKS = os.name == "posix"
 MARK = "-shoal-"  # in the names of intermediate files
-YOUNG = 60.0  # seconds
+YOUNG = 60.0  # seconds; a younger leftover may still belong to a run
 
 
 class Outputs:
-    """Files that wait beside their targets until all of them are whole; `moved_together` makes them."""
+    """Files that wait next to their targets until all are complete; made by `moved_together`."""
 
     def __init__(self) -> None:
-        self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
-        self._locks: dict[Path, int] = {}  # as long as one is held, its file has an owner
-        self._private: set[Path] = set()  # targets for their owner alone
-        # Data sets of other file systems: where they belong, what puts them there, and what cleans up after them.
+        self._files: list[tuple[Path, Path]] = []  # targets and their temporary files, in the order of writing
+        self._locks: dict[Path, int] = {}  # a locked file belongs to a running process
+        self._private: set[Path] = set()  # targets that only their owner may read
+        # Data sets on other file systems: the target, a function that completes it, and one that cleans up.
         self._others: list[tuple[Place, Callable[[], None], Callable[[], None]]] = []
 
     def add(self, target: Place, place: Callable[[], None], clean: Callable[[], None]) -> None:
-        """Put a data set into place by its own means, before the files; it is cleaned up after in any case."""
+        """Add a data set with functions of its own: `place` runs before the files move, `clean` in any case."""
         self._others.append((target, place, clean))
 
     def keep_private(self, target: Path) -> None:
-        """Let only the owner read a target, whatever was there before."""
+        """Let only the owner read a target, whatever the permissions of the file it replaces."""
         self._private.add(target.resolve())
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
-        """Give a temporary path in the target's folder, for its owner alone; it goes if writing fails."""
+        """Yield a temporary file in the target's folder that only its owner may read; remove it if writing fails."""
         with naming(target):
             with _undisturbed():
                 remove_leftovers(target.parent)
@@ -73,7 +73,7 @@ class Outputs:
                     os.close(handle)
             try:
                 yield file[1]
-                with file[1].open("r+b") as done:  # not every system flushes what is open for reading only
+                with file[1].open("r+b") as done:  # some systems do not flush files opened for reading only
                     os.fsync(done.fileno())
             except BaseException:
                 self._files.remove(file)
@@ -81,7 +81,7 @@ class Outputs:
                 raise
 
     def data_set(self, target: Place) -> Place:
-        """Return where the files of a data set are to be written: a folder for its owner alone, or the address."""
+        """Return the place for the files of a data set: a folder that only its owner may read, or the address."""
         if isinstance(target, str):
             with _undisturbed():
                 self._at_address(target)
@@ -95,10 +95,10 @@ class Outputs:
                 self._locks[folder] = handle
             elif handle is not None:
                 os.close(handle)
-        return folder.resolve()  # who writes there may work in another folder
+        return folder.resolve()  # writers may have another working directory
 
     def _at_address(self, target: str) -> None:
-        """Begin a data set in an object store, where nothing can be renamed: it is whole at the end, or removed."""
+        """Begin a data set in an object store, where nothing can be renamed: it is completed at the end, or removed."""
         unfinished = ExitStack()
         unfinished.callback(abandon, target)
 
@@ -110,11 +110,11 @@ class Outputs:
         begin(target)
 
     def find(self, target: Path) -> Path | None:
-        """Return what was written for a target, if it waits here."""
+        """Return the temporary file of a target, or None."""
         return next((file for other, file in self._files if other.resolve() == target.resolve()), None)
 
     def move(self) -> None:
-        """Move all files into place, the first one last: it is the table. If that fails, all old files stay."""
+        """Move all files into place, the first one (the table) last. If that fails, all old files stay."""
         check_interrupt()
         with _undisturbed():
             for target, place, _ in self._others:
@@ -132,7 +132,7 @@ class Outputs:
                 file.chmod(self._mode(target, file))
         try:
             for target, file in files:
-                # The last file takes the place of an older one in a single step, which a folder cannot.
+                # The last file replaces the old one in a single step; a folder cannot.
                 if file != files[-1][1] or file.is_dir():
                     with naming(target):
                         _keep(target, file.with_name(f"{file.name}.old"), olds, aside=file.is_dir())
@@ -140,7 +140,7 @@ class Outputs:
                 with naming(target):
                     file.replace(target)
         finally:
-            # Whether a file was moved is read from the disk: what failed may have been done all the same.
+            # The disk shows which files were moved: a move that reported an error may still have taken place.
             if files[-1][1].exists():
                 _restore([target for target, file in files if not file.exists() or not os.path.lexists(target)], olds)
             else:
@@ -149,14 +149,14 @@ class Outputs:
                 _delete(old)
 
     def _mode(self, target: Path, file: Path) -> int:
-        """Return the permissions of an output: those of the file that it replaces, or the usual ones."""
+        """Return the permissions of an output: those of the file that it replaces, or the defaults."""
         most = 0o777 if file.is_dir() else 0o666
         if target.resolve() in self._private:
             return most & 0o700
         return target.stat().st_mode & 0o777 if _alike(target, file) else most & ~_umask()
 
     def discard(self) -> None:
-        """Remove what was not moved."""
+        """Remove the files that were not moved."""
         with _undisturbed():
             for _, file in self._files:
                 with suppress(OSError):
@@ -176,10 +176,9 @@ _placed: ContextVar[list[Place] | None] = ContextVar("placed", default=None)
 
 @contextmanager
 def moved_together() -> Iterator[Outputs]:
-    """Move what is written in this block into place at its end, all or nothing; in another such block, at its end.
+    """Move the files written in this block into place at its end, all or none; nested blocks leave it to the outer one.
 
-    The file that was begun first is moved last. Interrupts wait while files are moved: they find all of them in place,
-    or none.
+    The file that was begun first is moved last. Interrupts wait until all files are moved.
     """
     outer = _open.get()
     if outer is not None:
@@ -197,27 +196,27 @@ def moved_together() -> Iterator[Outputs]:
 
 @contextmanager
 def written_beside(target: Path) -> Iterator[Path]:
-    """Give a temporary path in the target's folder; move it into place if all went well, else remove it."""
+    """Yield a temporary path in the target's folder; move it into place on success, else remove it."""
     with moved_together() as outputs, outputs.beside(target) as temporary:
         yield temporary
 
 
 def written_path(target: str | os.PathLike[str]) -> Path:
-    """Return where the bytes of an output are: beside its target as long as it waits for others."""
+    """Return the current path of an output: its temporary file until it is moved, then the target."""
     outputs, path = _open.get(), Path(target)
     return path if outputs is None else outputs.find(path) or path
 
 
 @contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
-    """Give a folder for intermediate files beside the target; it goes whatever happens."""
+    """Yield a folder for intermediate files next to the target; remove it in any case."""
     with naming(target), hidden_folder(target) as folder:
         yield folder
 
 
 @contextmanager
 def hidden_folder(target: Path) -> Iterator[Path]:
-    """Give a folder as `folder_beside` does; errors do not name the target, which may be an intermediate file."""
+    """Yield a folder like `folder_beside`, but do not name the target in errors: it may be an intermediate file."""
     remove_leftovers(target.parent)
     stem = target.stem.partition(MARK)[0].removeprefix(".")
     folder = tempfile.mkdtemp(prefix=f".{stem}{MARK}", dir=target.parent)
@@ -233,9 +232,9 @@ def hidden_folder(target: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove intermediate files of runs that were killed: they hold original values, and nobody has them open."""
+    """Remove intermediate files of killed runs: they hold original values, and no process has them open."""
     for path in folder.glob(f".*{MARK}*") if LOCKS else ():
-        # What was just made may not be locked yet; what belongs to another user is not ours to remove.
+        # New files may not be locked yet; files of other users cannot be removed.
         with suppress(OSError):
             if time.time() - path.lstat().st_ctime < YOUNG or path.is_symlink():
                 continue
@@ -248,19 +247,19 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock what is open, unless somebody has; the lock goes with its owner, however that ends."""
+    """Lock an open file and return whether that worked; the lock ends with its process, however that ends."""
     if not LOCKS:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another run has it, or the file system knows no locks
+    except OSError:  # another run holds it, or the file system has no locks
         return False
     return True
 
 
 @contextmanager
 def naming(target: Path) -> Iterator[None]:
-    """Name the output that could not be written, or a file that could not be read meanwhile."""
+    """Turn errors into a `FileError` that names the output, or the other file that could not be read."""
     try:
         yield
     except FileError:
@@ -274,7 +273,7 @@ def naming(target: Path) -> Iterator[None]:
 
 @contextmanager
 def noting() -> Iterator[list[Place]]:
-    """Note which targets get a new file in this block, to be able to say after an interrupt what is there."""
+    """Collect the targets that get a new file in this block, to list them after an interrupt."""
     outer = _placed.get()
     placed: list[Place] = [] if outer is None else outer
     token = _placed.set(placed)
@@ -292,7 +291,7 @@ def _note(targets: Iterable[Place]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let interrupts wait for the end of this block; they reach the main thread only."""
+    """Delay interrupts, which reach the main thread only, until the end of this block."""
     handlers = {sign: signal.getsignal(sign) for sign in SIGNALS}
     if threading.current_thread() is not threading.main_thread() or None in handlers.values():
         yield
@@ -314,7 +313,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _keep(target: Path, old: Path, olds: dict[Path, Path], *, aside: bool) -> None:
-    """Give the file that is at a target now a second name, or put it aside for a folder."""
+    """Keep the old file of a target under a second name; move it there if a folder takes its place."""
     if not os.path.lexists(target):
         return
     olds[target] = old
@@ -328,7 +327,7 @@ def _keep(target: Path, old: Path, olds: dict[Path, Path], *, aside: bool) -> No
 
 
 def _restore(targets: Sequence[Path], olds: dict[Path, Path]) -> None:
-    """Put back what was at targets before, be it nothing."""
+    """Restore the old files of targets; remove targets that had none."""
     for target in targets:
         if target.is_dir() or target not in olds:
             _delete(target)
@@ -337,7 +336,7 @@ def _restore(targets: Sequence[Path], olds: dict[Path, Path]) -> None:
 
 
 def _delete(path: Path) -> None:
-    """Remove a file or a folder, if it is there; who still writes to a folder finds it gone."""
+    """Remove a file or a folder if it exists; retry while another process writes to the folder."""
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return
@@ -349,7 +348,7 @@ def _delete(path: Path) -> None:
 
 
 def _alike(target: Path, file: Path) -> bool:
-    """Say whether there is something of the same kind at a target."""
+    """Return whether the target exists and is of the same type, file or folder."""
     return target.exists() and target.is_dir() == file.is_dir()
 
 

@@ -33,7 +33,7 @@ from shoal.tables.number_text import Dialect, number_type
 from shoal.tables.reading import AS_DETECTED, ReadingOptions
 from shoal.tables.table import Table, stored_indexes
 
-PLACES = 8  # of a file that are looked at
+PLACES = 8  # samples of a file that estimate the size of a record
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
 __all__ = [
@@ -72,14 +72,14 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Source:
-    """A table in parts; if it was CSV, all its columns are text and the dialect says how it was written."""
+    """A table in parts; columns of CSV files are text, interpreted by the dialect."""
 
     parts: tuple[FilePart, ...]
     names: tuple[str, ...]
     numeric: tuple[str, ...]
     dialect: Dialect | None
     timed: tuple[str, ...] = ()
-    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values in their order, where a type has one
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values in order, for ordered types
 
     @property
     def rows(self) -> int:
@@ -87,13 +87,13 @@ class Source:
         return sum(part.rows for part in self.parts)
 
     def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
-        """Return a part, or some columns of it."""
+        """Return a part of the table, or some of its columns."""
         table = self.parts[part].read(None if columns is None else list(columns))
         return open_part(table, self.dialect)
 
 
 def open_part(part: Any, dialect: Dialect | None) -> Table:
-    """Open a part of a table; if it was CSV, the part is text in Arrow and the dialect says how it was written."""
+    """Open a part of a table; a part of a CSV file is text in Arrow, interpreted by the dialect."""
     return open_table(part) if dialect is None else Table(TextStore(from_arrow(part), dialect))
 
 
@@ -106,7 +106,7 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
             f"Input {as_place(data)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
         )
     if path.is_dir():
-        # Hidden files are no part of a table: a run that was killed may have left some.
+        # Hidden files are skipped: killed runs may have left some.
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
         paths = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
     elif glob.has_magic(text) and not path.exists():
@@ -114,7 +114,7 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     else:
         paths = [path]
     if not paths:
-        raise FileError(f"Input {data} holds no file that ends in {', '.join((*CSV, *PARQUET))}. Check the path.")
+        raise FileError(f"Input {data} has no files that end in {', '.join((*CSV, *PARQUET))}. Check the path.")
     for file in paths:
         if not file.is_file():
             raise FileError(f"File {file} does not exist. Check the path.")
@@ -129,14 +129,14 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
                 f"got {file.suffix or 'no ending'!r}. Convert it to Parquet first."
             )
     if len({file.suffix.lower() in CSV for file in paths}) > 1:
-        raise InputError(f"Input {data} holds CSV and Parquet files; name those of one format.")
+        raise InputError(f"Input {data} mixes CSV and Parquet files. Pass files of one format.")
     return paths
 
 
 def record_bytes(path: Path) -> list[float]:
-    """Estimate what a record takes in memory, at several places of the file: some may hold longer ones than others.
+    """Estimate the bytes of a record in memory at several places of the file, as lengths may vary.
 
-    What a Parquet file stores may be packed, so that records are read too, not only what the file says of them.
+    Parquet files may be compressed, so the estimates use sample records in addition to the file's metadata.
     """
     if path.suffix.lower() in CSV:
         size = path.stat().st_size
@@ -147,7 +147,7 @@ def record_bytes(path: Path) -> list[float]:
 
 
 def _line_bytes(file: BinaryIO, start: int) -> float:
-    """Estimate what a line takes in memory, from those after a place of the file."""
+    """Estimate the bytes of a line in memory from the lines after a position in the file."""
     file.seek(start)
     head = file.read(500_000)
     return 4 * len(head) / max(1, head.count(b"\n"))
@@ -164,7 +164,7 @@ def open_source(
     named: bool = False,
     reading: ReadingOptions = AS_DETECTED,
 ) -> Source:
-    """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
+    """Return the table in parts of about `rows` records; rewritten parts go to the folder.
 
     `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own;
     `reading` says how CSV files are written, `codes` which of their cells stand for missing. CSV files without a header
@@ -191,7 +191,7 @@ def open_source(
 def _numeric_names(
     parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, numbers: Sequence[str], codes: Codes
 ) -> tuple[str, ...]:
-    """Return the columns that hold numbers in their first records, or in the first part in which they hold anything."""
+    """Return the columns of numbers, judged by the first records or, if all missing, by the first part with values."""
     types: dict[str, str | None] = dict.fromkeys(names)
 
     def look(frame: pl.DataFrame) -> None:
@@ -207,14 +207,14 @@ def _numeric_names(
 
 
 def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: Any) -> None:
-    """Refuse files of other columns than the first; `schemas` are those of all others."""
+    """Refuse files with other columns than the first; `schemas` are those of all files after the first."""
     for path, other in zip(paths[1:], schemas, strict=True):
         if not other.equals(schema):
-            raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
+            raise InputError(f"File {path} has other columns than {paths[0]}. Mask the files separately.")
 
 
 def parquet_source(parts: tuple[FilePart, ...], schema: Any, run: Run) -> Source:
-    """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
+    """Return the table made of parts of Parquet files; `run` reads their ordered categories, if any."""
     kinds = column_types(schema)
     indexes = stored_indexes(schema.names)
     numeric = tuple(name for name, kind in kinds.items() if kind.is_numeric() and name not in indexes)
@@ -229,35 +229,35 @@ def parquet_source(parts: tuple[FilePart, ...], schema: Any, run: Run) -> Source
 
 
 def part_levels(part: FilePart, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
-    """Return the values of ordered categories, which a file stores with its records, as they appear."""
+    """Return the values of ordered categories in the order of the part, which stores them with its records."""
     return open_table(part.read(ordered)).ordered_levels()
 
 
 def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[FilePart]:
-    """Put row groups together to parts of at most so many records and bytes; a row group is never divided.
+    """Combine row groups into parts of at most `rows` records and `size` bytes; a row group is never divided.
 
     Examples
     --------
     >>> [part.groups for part in parts_of(Path("x.parquet"), [(40, 9), (60, 9), (50, 9), (500, 9), (1, 9)], 100, 1000)]
     [(0, 1), (2,), (3,), (4,)]
     """
-    held: list[int] = []
+    part_groups: list[int] = []
     records = stored = 0
     for group, (count, weight) in enumerate(groups):
-        if held and (records + count > rows or stored + weight > size):
-            yield FilePart(path, tuple(held), records)
-            held, records, stored = [], 0, 0
-        held.append(group)
+        if part_groups and (records + count > rows or stored + weight > size):
+            yield FilePart(path, tuple(part_groups), records)
+            part_groups, records, stored = [], 0, 0
+        part_groups.append(group)
         records, stored = records + count, stored + weight
     if records:
-        yield FilePart(path, tuple(held), records)
+        yield FilePart(path, tuple(part_groups), records)
 
 
 def column_types(schema: Any) -> pl.Schema:
     """Return the types of the columns of an Arrow schema."""
     import pyarrow as pa
 
-    # Not schema.empty_table(): it imports pandas, which takes as long as everything else that a process imports.
+    # Not schema.empty_table(): it imports pandas, which takes as long as all other imports together.
     return from_arrow(pa.Table.from_batches([], schema=schema.remove_metadata())).schema
 
 
@@ -273,7 +273,7 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
                 parts.append(FilePart(path, tuple(groups), total))
                 groups, total = [], 0
             if count > 2 * rows:
-                # A row group too large for the memory limit is read in a stream once, and kept in smaller ones.
+                # A row group too large for the memory limit is streamed once into smaller ones.
                 places.append(len(parts))
                 tasks.append((path, group, folder / f"{len(tasks)}.parquet", rows))
                 continue
@@ -287,12 +287,12 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
 
 
 def restage_group(path: Path, group: int, target: Path, rows: int) -> list[FilePart]:
-    """Write a row group of a Parquet file to a file of smaller ones."""
+    """Divide a row group of a Parquet file into smaller ones in a new file."""
     return _restage(read_batches(path, group, rows), target, rows)
 
 
 def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[FilePart]:
-    """Write a CSV file, all its columns as text, to a Parquet file."""
+    """Convert a CSV file to a Parquet file with all columns as text."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -320,17 +320,17 @@ def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[FilePart]:
     from pyarrow.parquet import ParquetWriter
 
     parts: list[FilePart] = []
-    held: list[Any] = []
+    waiting: list[Any] = []
     writer: Any = None
     try:
         for batch in batches:
-            held.append(batch)
+            waiting.append(batch)
             writer = writer or ParquetWriter(path, batch.schema, compression="lz4")
-            if sum(len(b) for b in held) >= rows:
-                parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
-                held = []
-        if held and sum(len(b) for b in held):
-            parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
+            if sum(len(b) for b in waiting) >= rows:
+                parts.append(_flush(writer, pa.Table.from_batches(waiting), path, len(parts)))
+                waiting = []
+        if waiting and sum(len(b) for b in waiting):
+            parts.append(_flush(writer, pa.Table.from_batches(waiting), path, len(parts)))
     finally:
         if writer is not None:
             writer.close()

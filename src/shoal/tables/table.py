@@ -1,4 +1,4 @@
-"""A table, whatever library or file it comes from; its columns; the strata of its records."""
+"""Tables of any library or file, their columns, and the strata of their records."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ __all__ = [
     "stratum_codes",
 ]
 
-Strata = Mapping[Name, Mapping[Spelling, Spelling]]  # cells of columns of strata that are spelled otherwise, and how
+Strata = Mapping[Name, Mapping[Spelling, Spelling]]  # new spellings of cells, per column of the strata
 NO_INDEX = (
-    "the index of the pandas table is not in the release: records are numbered from 0; reset_index() makes the index a "
-    "column"
+    "the index of the pandas table is not in the release: records are numbered from 0; reset_index() turns the index "
+    "into a column"
 )
 
 
 class TableColumn:
-    """A column of a table: its cells as they are written, what they mean, and what a masking reads from them.
+    """A column of a table: its cells as written, their meaning, and their values for masking.
 
-    Cells are fetched from the store whenever they are used. `first` records come before this part of the table:
-    refusals count from there.
+    Cells are fetched from the store on each use. `first` is the number of records before this part of the table;
+    refusals add it to record numbers.
     """
 
     def __init__(self, store: Store, name: Name, codes: Sequence[Code]) -> None:
@@ -105,43 +105,43 @@ class TableColumn:
 
     @property
     def meaning(self) -> pl.Series:
-        """The cells as they are compared, as text where polars has no type for them."""
+        """The cells as values; text where polars has no type for them."""
         return to_polars(self._series)
 
     @property
     def written(self) -> pl.Series:
-        """The cells as a file will hold them, text where it is text."""
+        """The cells as a file stores them; for text files, text."""
         return self.meaning
 
     @property
     def spelled(self) -> pl.Series:
-        """The cells with codes that the format itself reads as missing."""
+        """The cells including codes that the format itself reads as missing."""
         return self.meaning
 
     @property
     def key(self) -> pl.Series:
-        """The cells as they are compared, text in one Unicode form."""
+        """The cells as values for comparison, text in one Unicode form."""
         cells = self.meaning
         return composed_cells(cells) if isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)) else cells
 
     @property
     def counted(self) -> pl.Series:
-        """The cells as they are counted: missing cells that are spelled in words are null."""
+        """The cells for counting; missing cells written as words are null."""
         return self.meaning
 
     @property
     def present(self) -> pl.Series:
-        """The cells with null where they are missing."""
+        """The cells with null for missing values."""
         return without_codes(self.meaning, self.codes)
 
     @property
     def numeric(self) -> bool:
-        """Whether the cells are numbers; a pandas index that a file carried along counts as none."""
+        """True if the cells are numbers; a pandas index stored in a file is not counted."""
         return self._series.dtype.is_numeric() and not stored_indexes([self.name])
 
     @property
     def timed(self) -> bool:
-        """Whether the type is a date, a time of day or a duration; pandas may hold them as objects."""
+        """True if the type is a date, a time of day or a duration, which pandas may store as objects."""
         dtype = self._series.dtype
         if str(dtype) == "Object":
             return word_of(self.meaning.dtype) is not None
@@ -149,18 +149,18 @@ class TableColumn:
 
     @property
     def levels(self) -> tuple[Any, ...] | None:
-        """The values in their order, if the type knows one."""
+        """The values in order, if the type is ordered."""
         return levels_of(self._series)
 
     @property
     def scale(self) -> str | None:
-        """The scale "nominal" or "ordinal" if the table says that the column holds categories."""
+        """The scale of categories, "nominal" or "ordinal"; None for other columns."""
         if self.levels is not None:
             return "ordinal"
         return "nominal" if str(self._series.dtype) == "Categorical" else None
 
     def numbers(self, first: int = 0) -> Column:
-        """Return the column as numbers, or refuse one that holds none."""
+        """Return the column as numbers; refuse a column that is not numeric."""
         plain = None if self.codes else arrow_numbers(self._series)
         if plain is not None:
             return Column(self.name, plain.astype(np.float64, copy=False), str(plain.dtype))
@@ -170,15 +170,17 @@ class TableColumn:
         return column_of(self.name, self.present)
 
     def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return dates, times or durations, also of text that is read as the kind says, and their span."""
+        """Return dates, times or durations, parsed from text as the kind specifies, and their span."""
         name, dtype, stored = self.name, self._series.dtype, native_type(self._series)
         if not self.store.holds_text:
-            raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
+            raise InputError(
+                f"Column {name!r} must contain dates for kind shoal.Date, but arrays contain numbers. Use a frame."
+            )
         series = self.present
         if series.dtype == pl.String and word_of(dtype):
             raise InputError(
-                f"Column {name!r} must have a time zone with a name, but its type is {stored}. Convert it to UTC or to "
-                "a zone such as 'Asia/Kolkata' first."
+                f"Column {name!r} must have a named time zone, but its type is {stored}. Convert it to UTC or to a "
+                "zone such as 'Asia/Kolkata' first."
             )
         if kind.format is not None and series.dtype.is_integer():  # 20240131
             series = series.cast(pl.String)
@@ -187,13 +189,13 @@ class TableColumn:
             return series, span_of(series, stored, formats)
         if word_of(series.dtype) is None and series.null_count() < len(series):
             raise InputError(
-                f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
-                f"{stored}. Leave it out of {parameter('kinds')}, or turn it into dates first."
+                f"Column {name!r} must contain dates, times, durations or text for kind shoal.Date, but its type is "
+                f"{stored}. Remove it from {parameter('kinds')}, or convert it to dates first."
             )
         return series, span_of(series, stored)
 
     def categories(self, first: int = 0, *, named: bool = True) -> pl.Series:
-        """Return text, Booleans, or whole numbers if they are codes; `named` says that the user calls them so."""
+        """Return text or Booleans; if `named`, the user declared categories: whole numbers and times are allowed."""
         cells = self._categories(first, named=named)
         if cells.dtype == pl.String and not named:
             check_no_dates(self.name, cells, first)
@@ -207,8 +209,8 @@ class TableColumn:
     def _categories(self, first: int, *, named: bool) -> pl.Series:
         series, stored = self.meaning, native_type(self._series)
         if str(stored).startswith(("period", "month_day_nano_interval")):
-            way_out = "Turn them into dates or durations first; pandas has .dt.to_timestamp() for that."
-            raise not_numeric(self.name, f"its type is {stored}", way_out)
+            remedy = "Convert it to dates or durations first, in pandas with .dt.to_timestamp()."
+            raise not_numeric(self.name, f"its type is {stored}", remedy)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
         if named and not self.store.holds_text:
@@ -221,32 +223,32 @@ class TableColumn:
         return without_codes(series, self.codes)
 
     def compared(self, kind: Kind, first: int = 0) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column as they are compared, and whether they have an order."""
+        """Return the cells of a sensitive column for comparison, and whether they are ordered."""
         if kind.scaled:
             return kind.compared(self.name, self.moments(cast("Date", kind), first)[0])
         cells = self.key if kind.numeric else None
         if kind.additive and cells is not None and isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
-            kind, cells = Nominal(), None  # text that is called numbers has no order
+            kind, cells = Nominal(), None  # text declared as numbers has no order
         return kind.compared(self.name, self.categories(first) if cells is None else cells)
 
     def missing(self, kind: Kind) -> Bools:
-        """Return which cells are missing."""
+        """Return a mask of the missing cells."""
         return np.isnan(self.numbers().values) if kind.numeric else self.categories().is_null().to_numpy()
 
     def text_numbers(self, first: int = 0) -> TextNumbers | None:
-        """Return what numbers a column of text or of objects holds, or None; a category is none by its type."""
+        """Return the numbers in a column of text or objects; None for other types, such as categories."""
         dtype, series = str(self._series.dtype), None
         if dtype in ("String", "Object"):
             series = self.meaning
             if series.dtype.is_numeric():
-                return TextNumbers(1, 1, "its type is object", "Turn it into numbers.")
+                return TextNumbers(1, 1, "its type is object", "Convert it to numbers.")
             if dtype == "Object":
                 objects = self._series.to_list()
                 series = pl.Series([None if cell is None else str(cell) for cell in objects], dtype=pl.String)
         return text_numbers(series, None, first) if series is not None and series.dtype == pl.String else None
 
     def spellings(self, missing: Bools) -> frozenset[Spelling]:
-        """Return the ways in which missing cells are spelled: None for null, "NaN", and codes."""
+        """Return the spellings of missing cells: None for null, "NaN", and codes."""
         cells, codes = self.spelled, self.codes
         occurring = [str(code) for code in codes if is_coded(cells, [code]).any()]
         if occurring:
@@ -256,7 +258,7 @@ class TableColumn:
         return frozenset([*occurring, *(spelling for spelling, where in plain.items() if where.any())])
 
     def words(self, *, category: bool = False) -> Words:
-        """Return a word for each cell: the same for cells that are written alike, and only then."""
+        """Return a word for each cell, equal if and only if the cells are written in the same way."""
         plain = None if self.codes or category else arrow_numbers(self._series)
         if plain is not None:
             return number_bits(plain)
@@ -275,7 +277,7 @@ class TextColumn(TableColumn):
 
     @property
     def meaning(self) -> pl.Series:
-        """The numbers that the cells mean, or the cells as they are spelled."""
+        """The cells as numbers if all of them are numbers, else as text."""
         ((cells, codes),) = parse_all([self])
         return cells if cells.dtype.is_numeric() and (not codes or self.name in self.store.numbers) else self.written
 
@@ -287,28 +289,28 @@ class TextColumn(TableColumn):
 
     @property
     def present(self) -> pl.Series:
-        """The text with null where it is missing."""
+        """The text with null for missing values."""
         cells = self.written
         return self._uncoded(cells.set(cells.str.strip_chars().is_in(MISSING), None))
 
     @property
     def stored(self) -> pl.Series:
-        """The cells as numbers if all of them are, or would be if they were not missing."""
+        """The cells as numbers if all are numbers, or all missing in a column declared as numbers."""
         cells = self.as_type(None) if self.name in self.store.numbers else self.meaning
         return self.written if self.name in self.store.texts or not cells.dtype.is_numeric() else cells
 
     @property
     def numeric(self) -> bool:
-        """Whether all cells are numbers."""
+        """True if all cells are numbers."""
         return self.meaning.dtype.is_numeric()
 
     @property
     def text_type(self) -> str | None:
-        """What the column is stored as: Int64, Float64 or String; None if all its cells are missing."""
+        """The stored type of the column: Int64, Float64 or String; None if all its cells are missing."""
         return number_type(self.named, self.store.dialect, codes=self.name in self.store.numbers)
 
     def as_type(self, dtype: pl.DataType | None) -> pl.Series:
-        """Return the cells in the type that all parts of the table have; None for that of the numbers of this part."""
+        """Return the cells in the common type of all parts of the table; if None, as the numbers of this part."""
         if dtype is not None:
             return as_type(self.named, self.store.dialect, dtype)
         ((numbers, _),) = parse_all([self])
@@ -316,14 +318,14 @@ class TextColumn(TableColumn):
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def numbers(self, first: int = 0) -> Column:
-        """Return the column as numbers, codes such as 007 too."""
+        """Return the column as numbers, including codes such as 007."""
         numbers = self.as_type(None)
         if not numbers.dtype.is_numeric():
             raise not_numbers(self.name, self.named, self.store.dialect, first)
         return column_of(self.name, self._uncoded(numbers))
 
     def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return the dates or times that the cells say."""
+        """Return the dates or times that the cells contain, and their span."""
         cells, formats = read_dates(self.name, self.present, kind, first)
         return cells, span_of(cells, pl.String, formats)
 
@@ -334,15 +336,15 @@ class TextColumn(TableColumn):
         return not_numbers(self.name, self.written, self.store.dialect, first)
 
     def text_numbers(self, first: int = 0) -> TextNumbers:
-        """Return what numbers a column holds that is text."""
+        """Return the numbers in the text."""
         return text_numbers(self.named, self.store.dialect, first)
 
     def spellings(self, missing: Bools) -> frozenset[Spelling]:
-        """Return the different texts of missing cells."""
+        """Return the distinct texts of missing cells."""
         return frozenset(self.written.filter(pl.Series(missing)).unique())
 
     def words(self, *, category: bool = False) -> Words:
-        """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
+        """Return a word for each text or number; raise an error if a number has several spellings."""
         cells = self.written
         if category:
             return cell_words(self._uncoded(cells), category=True)
@@ -352,17 +354,17 @@ class TextColumn(TableColumn):
         return cell_words(numbers)
 
     def _uncoded(self, cells: pl.Series) -> pl.Series:
-        """Return cells with null in the place of codes for missing."""
+        """Return cells with null in place of codes for missing values."""
         return cells.set(coded_text(self.written, self.codes, self.store.dialect), None) if self.codes else cells
 
     @property
     def named(self) -> pl.Series:
-        """The cells without codes for missing that are words: beside them a column may hold numbers."""
+        """The cells with null in place of codes that are words, as a column of numbers may have such codes."""
         return without_words(self.written, self.codes) if self.codes else self.written
 
 
 def parse_all(columns: Sequence[TextColumn]) -> list[tuple[pl.Series, bool]]:
-    """Parse columns of a store, each once if it keeps them: the numbers or the text, and whether some look like 007."""
+    """Parse columns of a store, once each if it keeps the result: numbers or text, and whether some look like 007."""
     store = columns[0].store
     parsed = {} if store.parsed is None else store.parsed
     keys = [(column.name, tuple(column.codes)) for column in columns]
@@ -373,7 +375,7 @@ def parse_all(columns: Sequence[TextColumn]) -> list[tuple[pl.Series, bool]]:
 
 
 class Store:
-    """The cells of a table in the hands of a format, which takes them apart and puts released ones together again."""
+    """The cells of a table in a format, which selects records and columns and inserts released values."""
 
     column: ClassVar[type[TableColumn]] = TableColumn
     names: list[Name]  # of all columns
@@ -392,28 +394,28 @@ class Store:
     relabelled: Callable[[Mapping[Name, Sequence[str | None]]], Store]  # with text in the place of some columns
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> Store:
-        """Return the cells as a CSV file of ours is written, without what the original file says of them."""
+        """Return the cells in shoal's own CSV dialect, without metadata of the original file."""
         return self
 
 
 class Table:
-    """A table, or a part of one: its columns, and other tables of some of its records, columns or of new values."""
+    """A table or a part of one, with its columns; derived tables have some records or columns, or new values."""
 
     def __init__(self, store: Store, codes: Codes | None = None) -> None:
-        self.store, self.codes = store, codes or {}  # cells that mean missing, by column
+        self.store, self.codes = store, codes or {}  # codes for missing values, by column
         self.names, self.rows = store.names, store.rows
         self.dialect, self.index_notes = store.dialect, store.index_notes
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on where the table comes from."""
+        """Notes on the source of the table."""
         return (*self.store.index_notes, *self.store.file_notes)
 
     def __getitem__(self, name: Name) -> TableColumn:
         return self.store.column(self.store, name, self.codes.get(name, ()))
 
     def _columns(self, names: Sequence[Name]) -> dict[Name, Any]:
-        """Return columns, text parsed in one go."""
+        """Return columns, with all text parsed together."""
         columns = {name: self[name] for name in names}
         if columns and self.store.parsed is not None:
             parse_all(cast("list[TextColumn]", list(columns.values())))
@@ -421,7 +423,7 @@ class Table:
 
     @property
     def native(self) -> Any:
-        """The table as the user knows it."""
+        """The table in the library that it came from."""
         if self.dialect is None:
             return self.store.native
         return with_cells(
@@ -437,18 +439,18 @@ class Table:
         return [name for name in self.names if self.dialect is None and self[name].timed]
 
     def scale(self, name: Name) -> str | None:
-        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
+        """Return the scale of a column's categories, "nominal" or "ordinal"; None for other columns."""
         return self[name].scale if self.dialect is None else None
 
     def ordered_levels(self) -> dict[Name, tuple[Any, ...]]:
-        """Return the levels of all columns whose type knows an order."""
+        """Return the levels of all columns with an ordered type."""
         if self.dialect is not None:
             return {}
         levels = {name: self[name].levels for name in self.names}
         return {name: values for name, values in levels.items() if values is not None}
 
     def find_thousands(self, decimal: str | None = None) -> str | None:
-        """Return the sign between thousands in a table of text; other tables have numbers."""
+        """Return the thousands separator in a table of text, None for other tables."""
         if self.dialect is None:
             return None
         numeric = self.numeric_names()
@@ -458,13 +460,13 @@ class Table:
         )
 
     def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
-        """Return the types that columns mean, of a table that is all text."""
+        """Return the types of the values in columns of a text table; empty for other tables."""
         if self.dialect is None:
             return {}
         return {name: column.text_type for name, column in self._columns(names).items()}
 
     def cells_of(self, name: Name, kind: Kind, first: int = 0, *, named: bool = True) -> dict[Name, Any]:
-        """Return the cells that a kind reads, by column; `named` says that the user named the kind."""
+        """Return the cells that a kind reads, by column; `named` is true if the user declared the kind."""
         if kind.scaled:
             return {name: self[name].moments(cast("Date", kind), first)}
         if kind.numeric:
@@ -472,30 +474,30 @@ class Table:
         return {name: self[name].categories(first, named=named)}
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
+        """Return columns of any type as values to group records by, text in one Unicode form; named by position."""
         return _named_by_place(column.key for column in self._columns(names).values())
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are written, text where it is text; they are named by their place."""
+        """Return columns as written, for text files as text; named by position."""
         return _named_by_place(self[name].written for name in names)
 
     def words(self, names: Sequence[Name], categories: Collection[Name]) -> list[Words]:
-        """Return a word for each cell of columns: the same for cells that are written alike, and only then."""
+        """Return a word for each cell of columns, equal if and only if the cells are written in the same way."""
         return [column.words(category=name in categories) for name, column in self._columns(names).items()]
 
     def csv_frame(self) -> pl.DataFrame:
-        """Return the table with its cells as a CSV file holds them."""
+        """Return the table with its cells as in a CSV file."""
         return as_polars(self.native) if self.dialect is None else self.store.native
 
     def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
-        """Return a part of a table in Arrow; text becomes numbers in columns that are numbers in all parts."""
+        """Return a part of a table in Arrow; text becomes numbers in columns that are numeric in all parts."""
         if self.dialect is None:
             return self.native
         columns = self._columns([*numbers, *types])
         cells = {name: column.as_type(types.get(name)) for name, column in columns.items()}
         return with_cells(self.store.native, cells).to_arrow()
 
-    # Other tables
+    # Derived tables
 
     def take(self, rows: Ints) -> Table:
         """Return the table of some of the records."""
@@ -511,11 +513,11 @@ class Table:
         return Table(self.store.only(names), self.codes)
 
     def in_own_dialect(self, delimiter: str = ",") -> Table:
-        """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
+        """Return the table in shoal's own CSV dialect."""
         return Table(self.store.in_own_dialect(delimiter, self.numeric_names()), self.codes)
 
     def coded(self, codes: Codes) -> Table:
-        """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
+        """Return the table with codes for missing values, whose cells are missing in numbers, categories and words."""
         return self if codes == self.codes else Table(self.store, codes)
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata | None = None) -> Table:
@@ -523,17 +525,17 @@ class Table:
         return Table(self.store.released(new, strata or {}), self.codes)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
-        """Return the table with text in the place of some columns."""
+        """Return the table with some columns replaced by text."""
         return Table(self.store.relabelled(texts), self.codes)
 
 
 def _named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
-    """Return columns as a frame; polars would take some names for patterns."""
+    """Return columns as a frame, named by position, as polars would take some names as patterns."""
     return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
 
 
 def check_names(names: Sequence[Name]) -> None:
-    """Refuse a table in which a column name appears twice, or cannot be written."""
+    """Refuse a table with column names that repeat or cannot be written."""
     twice = sorted({repr(str(name)) for name in names if names.count(name) > 1})
     if twice:
         appear = agreeing(len(twice), "appears", "appear")
@@ -543,28 +545,28 @@ def check_names(names: Sequence[Name]) -> None:
         )
     for name in names:
         if any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in str(name)):
-            raise InputError(f"Column name {name!r} holds a character that no file can hold. Rename the column.")
+            raise InputError(f"Column name {name!r} contains a character that no file can store. Rename the column.")
 
 
 def check_name(name: Name, names: Sequence[Name], what: str) -> None:
-    """Refuse the name of a column that is not there, with the nearest ones."""
-    # Python takes True and 1.0 for 1, tables do not.
+    """Refuse the name of a column that does not exist, and suggest similar names."""
+    # In Python, True and 1.0 equal 1; in tables they are different names.
     if not any(name == column and _type_of_name(name) == _type_of_name(column) for column in names):
         raise InputError(
             f"{parameter(what)} names column {name!r}, which the table does not have.{closest(name, names)} Its "
-            f"columns are: {listed(names, 12)}."
+            f"columns are {listed(names, 12)}."
         )
 
 
 def _type_of_name(name: Name) -> str:
-    """Return the type of a column's name, the same for numbers of Python and of NumPy."""
+    """Return the type of a column's name; integers of Python and NumPy have the same."""
     if isinstance(name, bool):
         return "bool"
     return "int" if isinstance(name, Integral) else type(name).__name__
 
 
 def stored_indexes(names: Sequence[Name]) -> list[Name]:
-    """Return the columns that are an index without a name, as pandas and Dask store it in a file.
+    """Return the columns that hold an unnamed index of pandas or Dask in a file.
 
     Examples
     --------
@@ -582,7 +584,7 @@ def choose_columns(
     apart: Collection[Name] = (),
     to: str = "mask",
 ) -> list[Name]:
-    """Return the columns that were asked for, or all numeric ones that are not set apart.
+    """Return the requested columns, by default all numeric ones except those in `apart`.
 
     Examples
     --------
@@ -593,8 +595,8 @@ def choose_columns(
         chosen = [name for name in numeric if name not in apart]
         if not chosen:
             raise InputError(
-                f"{parameter('columns')} is not given and the table has no numeric column to {to}. Name the columns: "
-                "one cell that is not a number makes a column text."
+                f"The table has no numeric column to {to}: one cell that is not a number makes a column text. Name the "
+                f"columns in {parameter('columns')}."
             )
         return chosen
     chosen = list(requested)
@@ -611,14 +613,14 @@ def choose_columns(
 
 
 def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
-    """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
+    """Number distinct rows in order of appearance; return the number of each row, and the rows by number."""
     unique = keys.unique(maintain_order=True).with_row_index("code")
     codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
     return codes.to_numpy().astype(np.int64), unique.drop("code").rows()
 
 
 def stratum_codes(table: Table, by: Sequence[Name]) -> Ints:
-    """Number the strata in order of appearance, and return that of each record; a missing value is one of its own.
+    """Return the stratum of each record, numbered in order of appearance; missing counts as a value.
 
     Examples
     --------
@@ -630,7 +632,7 @@ def stratum_codes(table: Table, by: Sequence[Name]) -> Ints:
 
 
 def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
-    """Name a stratum for a message.
+    """Return the description of a stratum for messages.
 
     Examples
     --------
@@ -642,9 +644,9 @@ def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
 
 
 def label_frame(records: Ints, labels: Ints, columns: Sequence[Name]) -> pl.DataFrame:
-    """Return the labels of released records, or of their cells in the masked columns, as a table.
+    """Return the group labels of released records, or of their cells in the masked columns, as a table.
 
-    `records` are their rows in the original; `record` counts these from 1.
+    `records` are rows of the original, counted from 0; column `record` counts them from 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A table as it is looked at before it is masked: first rows, cells of columns, how many records are alike."""
+"""View of a table before it is masked: first rows, cells of columns, numbers of equal records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["View"]
 
 @dataclass(frozen=True)
 class View:
-    """What can be seen of a table. It holds the table, and a column as it is counted once that was asked for.
+    """View of a table; columns are prepared for counting on first use and kept.
 
     Parameters
     ----------
     table
-        The table, with its codes for missing.
+        The table, with its codes for missing values.
     """
 
     table: Table
@@ -32,7 +32,7 @@ class View:
 
     @property
     def names(self) -> list[Name]:
-        """The columns."""
+        """The names of the columns."""
         return list(self.table.names)
 
     @property
@@ -42,12 +42,12 @@ class View:
 
     @property
     def memory(self) -> int:
-        """The bytes that the columns take in memory as they are counted; a CSV file is kept as text besides."""
+        """The bytes of the columns prepared for counting, without the text of a CSV file."""
         return sum(int(column.estimated_size()) for column in self.columns().values())
 
     @property
     def format(self) -> Mapping[str, str | None]:
-        """How a CSV file is written, as `shoal.mask` takes it; empty for other tables."""
+        """The dialect of a CSV file as parameters of `shoal.mask`; empty for other tables."""
         dialect = self.table.dialect
         if dialect is None:
             return {}
@@ -60,23 +60,23 @@ class View:
 
     @property
     def frame(self) -> Any:
-        """The table itself, as `shoal.mask` takes it."""
+        """The table in a form that `shoal.mask` accepts."""
         return self.table.native
 
     def sample(self, records: int) -> Any:
-        """Return a table of so many records, spread evenly over all."""
+        """Return at most `records` records of the table, evenly spaced."""
         if self.records <= records:
             return self.frame
         return self.table.take(spread(self.records, records)).native
 
     def head(self, records: int = 20) -> list[list[str]]:
-        """Return the cells of the first records as text, as they are written."""
+        """Return the cells of the first records as text."""
         first = self.table.take(np.arange(min(records, self.records)))
         cells = first.cells(self.names)
         return [["" if cell is None else str(cell) for cell in row] for row in cells.rows()]
 
     def column(self, name: Name) -> pl.Series:
-        """Return the cells of a column as they are counted: codes for missing and NaN are null."""
+        """Return the cells of a column for counting: codes for missing values and NaN are null."""
         if name not in self._columns:
             self._columns[name] = composed_cells(_plain(self.table[name].counted))
         return self._columns[name]
@@ -86,7 +86,7 @@ class View:
         return {name: self.column(name) for name in self.names}
 
     def alike(self, names: Sequence[Name]) -> dict[int, int]:
-        """Return how many combinations of values there are of each number of records that share them.
+        """Return, for each number of equal records, the number of combinations of values with that many.
 
         Examples
         --------
@@ -100,12 +100,12 @@ class View:
 
 
 def spread(rows: int, sample_size: int) -> Ints:
-    """Return the numbers of so many records, spread evenly over a table."""
+    """Return the row numbers of a sample, evenly spaced over a table."""
     return np.linspace(0, rows - 1, sample_size).astype(np.int64)
 
 
 def sizes_of(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return how many records share each combination of values."""
+    """Return the number of records with each combination of values."""
     if not columns:
         return pl.Series("size", [], dtype=pl.UInt32)
     frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
@@ -114,7 +114,7 @@ def sizes_of(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _plain(series: pl.Series) -> pl.Series:
-    """Return a column whose cells can be counted: NaN is a missing cell, lists and the like are text."""
+    """Return a column whose cells can be counted: NaN becomes null, nested and binary cells become text."""
     kind = series.dtype
     if kind.is_nested() or kind in (pl.Object, pl.Binary):
         return pl.Series([None if cell is None else repr(cell) for cell in series.to_list()], dtype=pl.String)

@@ -1,1 +1,1 @@
-"""Formats of tables, one module each: they read a file or an object as a `Table`, and write it back."""
+"""Formats of tables, one per module: each reads files or objects as a `Table` and writes them back."""

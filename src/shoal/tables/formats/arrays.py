@@ -24,7 +24,7 @@ __all__ = ["ArrayStore"]
 
 
 class ArrayStore(Store):
-    """A NumPy array, one record a row; columns are named by their number in the array that was given."""
+    """A NumPy array with one record per row; columns are named by their position in the original array."""
 
     holds_text = False
 
@@ -32,13 +32,13 @@ class ArrayStore(Store):
         array = plain_array(array)
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
-                f"{parameter('data')} must be an array of numbers with records in rows, got shape {array.shape} of "
-                f"type {array.dtype}."
+                f"{parameter('data')} must be a numeric array with one record per row, got shape {array.shape} of type "
+                f"{array.dtype}."
             )
         if array.dtype.itemsize > 8:
             raise InputError(
-                f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert "
-                "it first: data.astype(numpy.float64)."
+                f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Use "
+                "data.astype(numpy.float64)."
             )
         self.native, self._columns = array, array[:, None] if array.ndim == 1 else array
         self.names, self.rows = list(range(self._columns.shape[1]) if names is None else names), len(array)
@@ -47,7 +47,7 @@ class ArrayStore(Store):
         return self._columns[:, self.names.index(name)]
 
     def series(self, name: Name) -> nw.Series[Any]:
-        """Return a column of polars."""
+        """Return a column as a polars series."""
         import narwhals as nw
 
         cells = np.ascontiguousarray(self._vector(name))
@@ -60,12 +60,12 @@ class ArrayStore(Store):
         return ArrayStore(self.native[rows], self.names)
 
     def only(self, names: Sequence[Name]) -> ArrayStore:
-        """Return some of the columns; they keep their numbers as names."""
+        """Return some of the columns; they keep their names."""
         places = [self.names.index(name) for name in names]
         return ArrayStore(self.native if self.native.ndim == 1 else self.native[:, places], names)
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> ArrayStore:
-        """Return the array with new values in some columns; integers become floats unless they were rounded."""
+        """Return the store with new values in some columns; integers become floats unless the values are rounded."""
         kind = self.native.dtype
         new = {name: _codes_as_numbers(column).filled() for name, column in new.items()}
         whole = all(column.integers and not np.isnan(column.values).any() for column in new.values())
@@ -80,28 +80,28 @@ class ArrayStore(Store):
         return ArrayStore(array.reshape(self.native.shape), self.names)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayStore:
-        """Refuse: an array of numbers holds no text."""
+        """Refuse text, which an array of numbers cannot store."""
         raise InputError(
-            f"{parameter('small')} is 'merge', but joined strata of column {next(iter(texts))} would read as text, "
-            "which an array of numbers cannot hold. Use a frame."
+            f"{parameter('small')} is 'merge', but joined strata of column {next(iter(texts))} would be text, which an "
+            "array of numbers cannot store. Use a frame."
         )
 
     def _check_others(self, masked: Collection[Name]) -> None:
-        """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""
+        """Refuse unmasked columns with integers that would change as floats."""
         for name in self.names:
             column = self._vector(name)
             wide = (column > EXACT) | (column < -EXACT)
             if name not in masked and wide.any():
                 record = int(np.argmax(wide))
                 raise InputError(
-                    f"Column {name} must hold integers up to 2^53 where means are released in an array of integers, "
+                    f"Column {name} must contain integers up to 2^53 if means are released in an array of integers, "
                     f"but record {record + 1} holds {column[record]}. Use {setting('integers', 'round')}, or a frame, "
-                    "whose columns have types of their own."
+                    "which has a type per column."
                 )
 
 
 def _codes_as_numbers(column: NewColumn) -> NewColumn:
-    """Return a column of categories that are numbers as one of numbers."""
+    """Return a column of numeric categories as a column of numbers."""
     if column.categories is None:
         return column
     values = np.array([np.nan if cell is None else cell for cell in column.cells()], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files; whatever a library raises over a damaged file is one error that names the file."""
+"""Parquet and Arrow files; every error of a library on a damaged file becomes one error that names the file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEATHER_1 = b"FEA1"
 
 @contextmanager
 def naming_file(path: Place) -> Iterator[None]:
-    """Turn every error of a reader into a `FileError` that names the file; run nothing else in this block."""
+    """Turn every error of a reader into a `FileError` that names the file; use the block for nothing else."""
     try:
         yield
     except ShoalError:
@@ -44,8 +44,8 @@ def naming_file(path: Place) -> Iterator[None]:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(" .:")
         if isinstance(error, MemoryError):
             raise FileError(
-                f"File {path} cannot be read: it needs more memory than there is ({reason}). Use a machine with more "
-                "memory; if the file is damaged, restore a copy of it."
+                f"File {path} cannot be read: it needs more memory than is available ({reason}). Use a machine with "
+                "more memory; if the file is damaged, restore a copy."
             ) from error
         if isinstance(error, OSError) and error.strerror:
             raise FileError(f"File {path} cannot be read: {error.strerror.rstrip('.')}.") from error
@@ -56,14 +56,14 @@ def naming_file(path: Place) -> Iterator[None]:
 
 
 def validated(table: Any) -> Any:
-    """Return a table or batch of Arrow, once all its cells are sound: other libraries crash on those that are not."""
+    """Validate all cells of an Arrow table or batch and return it; other libraries crash on invalid ones."""
     table.validate(full=True)
     _check_metadata(table.schema)
     return table
 
 
 def _check_metadata(fields: Iterable[Any]) -> None:
-    """Refuse metadata that are not text, on which polars panics."""
+    """Refuse metadata that is not text, as polars panics on it."""
     for field in fields:
         for part in chain.from_iterable((field.metadata or {}).items()):
             part.decode()
@@ -72,7 +72,7 @@ def _check_metadata(fields: Iterable[Any]) -> None:
 
 @contextmanager
 def open_parquet(path: Place, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file, to be read in this block."""
+    """Open a Parquet file for reading in this block."""
     from pyarrow.parquet import ParquetFile
 
     with naming_file(path):
@@ -93,13 +93,13 @@ def read_parquet(path: Path) -> Any:
 
 
 def read_batches(path: Path, group: int, rows: int) -> Iterator[Any]:
-    """Read a row group of a Parquet file in batches; errors of whoever uses them are not those of the file."""
+    """Read a row group of a Parquet file in batches."""
     with open_parquet(path, buffer_size=1 << 20) as file:
         yield from map(validated, file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False))
 
 
 def first_record_bytes(path: Path, places: int) -> list[float]:
-    """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
+    """Estimate the bytes of a Parquet record in memory from the first records of some row groups."""
     sizes: list[float] = []
     with open_parquet(path) as file:
         groups = range(file.metadata.num_row_groups)
@@ -110,7 +110,7 @@ def first_record_bytes(path: Path, places: int) -> list[float]:
 
 
 def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
-    """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
+    """Return the schema of a Parquet file, and the records and bytes of each row group."""
     with open_parquet(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
@@ -126,14 +126,14 @@ def read_arrow(path: Path) -> Any:
         with path.open("rb") as file:
             if file.read(4) == FEATHER_1:  # pyarrow crashes on a damaged one before it can be validated
                 raise FileError(
-                    f"File {path} is a Feather file of version 1, which cannot be checked before it is read. Write it "
-                    "again as version 2, the default of pyarrow and pandas."
+                    f"File {path} is a Feather file of version 1, which cannot be validated. Write it again as "
+                    "version 2, the default of pyarrow and pandas."
                 )
         return validated(feather.read_table(path))
 
 
 def write_arrow(frame: Any, path: Path) -> None:
-    """Write a frame as Parquet or Arrow, by the ending of the path."""
+    """Write a frame as Parquet or Arrow; the ending of the path decides."""
     import pyarrow as pa
     from pyarrow import feather, parquet
 

@@ -1,4 +1,4 @@
-"""Compressed files in and out: gzip and Zstandard, by the last ending of the name (``people.csv.gz``)."""
+"""Compressed files, gzip or Zstandard by the last ending of the name (``people.csv.gz``)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from shoal.tables.formats.arrow_files import naming_file
 
 __all__ = ["read_bytes", "write_bytes"]
 
-LEVEL = 6  # of gzip's own command
+LEVEL = 6  # the default of the gzip command
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the bytes that a compressed file holds."""
+    """Return the decompressed bytes of a file."""
     raw = path.read_bytes()
     with naming_file(path):
         if path.suffix.lower() == ".gz":
@@ -24,11 +24,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_bytes(path: Path, raw: bytes) -> None:
-    """Write bytes to a compressed file; the same bytes make the same file."""
+    """Write bytes to a compressed file; equal bytes give equal files."""
     if path.suffix.lower() == ".gz":
         packed = gzip.compress(raw, LEVEL, mtime=0)
     else:
         import pyarrow as pa
 
-        packed = pa.compress(raw, codec="zstd", asbytes=True)  # with its length, so that damage is noticed
+        packed = pa.compress(raw, codec="zstd", asbytes=True)  # stores the length, so that damage is detected
     path.write_bytes(packed)

@@ -1,4 +1,4 @@
-"""CSV files in and out: the dialect is found from the file itself, cells stay text. Blank lines are no records."""
+"""CSV files: the dialect is detected from the file, cells stay text, and blank lines are not records."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def parse_csv(
 def _below_titles(
     path: Path, content: str, newline: str, delimiter: str | None, skipped: int, *, no_header: bool
 ) -> str:
-    """Return the lines of a table without those that are skipped; refuse titles that are not."""
+    """Return the lines of a table without the skipped ones; refuse title lines that are not skipped."""
     if skipped:
         below = without_lines(content, skipped, newline)
         if below is None:
@@ -120,7 +120,7 @@ def _below_titles(
 
 
 def numbered_names(count: int) -> list[str]:
-    """Return the names of the columns of a file that does not name them."""
+    """Return names for the columns of a file without a header."""
     return [f"column_{place}" for place in range(1, count + 1)]
 
 
@@ -133,7 +133,7 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(raw),
-            # The header is read as a record: columns of any name, and of none, are found by their place.
+            # The header is read as a record, as columns are identified by position: names may be anything or empty.
             read_options=arrow_csv.ReadOptions(
                 column_names=[str(place) for place in range(len(header))], block_size=min(max(len(raw), 1), 1 << 30)
             ),
@@ -147,11 +147,11 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *
             memory_pool=pa.system_memory_pool(),  # the others keep the memory of what is gone
         )
     except pa.ArrowInvalid as error:
-        # Without the line itself, which is made of values.
+        # Without the line itself, which has values of a record.
         reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
         raise FileError(
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
-            "repair the lines that have another number of fields than the header."
+            "repair the lines whose number of fields differs from the header."
         ) from None
     return TextCells(table if no_header else table.slice(1), header)
 
@@ -163,22 +163,22 @@ def read_head(path: Path, reading: ReadingOptions = AS_DETECTED) -> Table:
 
 
 def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:
-    """Return a part of a CSV file in its encoding; the mark at the start of a file stands once."""
+    """Encode a part of a CSV file; only the first part has a byte order mark."""
     unmarked = {"utf-8-sig": "utf-8", "utf-16": f"utf-16-{sys.byteorder[0]}e"}
     return content.encode(dialect.encoding if first else unmarked.get(dialect.encoding, dialect.encoding))
 
 
 def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
-    """Return a frame as CSV, every cell as polars prints it; durations in ISO 8601."""
+    """Return a frame as CSV in polars' format; durations in ISO 8601."""
     for name, dtype in frame.schema.items():
         if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
             raise FileError(f"A CSV file cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")
     frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
     quotes: Literal["always", "necessary"] = "necessary"
     if frame.width == 1:
-        # A blank line is no record: a cell that is missing must be seen.
+        # A blank line is not a record, so a missing cell is written as a quoted empty one.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
-        # Nothing in the file says what its delimiter is: no reader must take a sign within a cell for one.
+        # A file of one column has no delimiter: readers must not take a character of a cell as one.
         ((name, cells),) = named_cells(frame)
         ambiguous = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
         quotes = "always" if ambiguous else "necessary"
@@ -188,7 +188,7 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
 
 
 def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> bytes:
-    """Return the header of a CSV file in its encoding; in a table of one column, every cell may be in quotes."""
+    """Return the encoded header of a CSV file, with `quotes` around every name, as in some tables of one column."""
     text = pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv(
         separator=dialect.delimiter, line_terminator=dialect.newline, quote_style="always" if quotes else "necessary"
     )
@@ -196,7 +196,7 @@ def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> byte
 
 
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
-    """Write a frame, every cell as polars prints it, in the given dialect."""
+    """Write a frame to a CSV file in a dialect, compressed if the path ends so."""
     content = csv_text(text, dialect)
     try:
         raw = content.encode(dialect.encoding)
@@ -212,7 +212,7 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
 
 
 def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tuple[str, str]:
-    """Return bytes as text, and their encoding; of the head of a file the last sign may be cut off."""
+    """Decode bytes; return the text and the encoding. If not `whole`, the last character may be incomplete."""
     marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
     candidates = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
     if encoding is not None:
@@ -226,34 +226,32 @@ def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tup
 
 
 def _check_encoding(encoding: object) -> None:
-    """Refuse what is not an encoding of text: Python also has codecs that pack bytes (zlib) or turn letters (rot13)."""
+    """Refuse anything but an encoding of text: Python also has codecs such as zlib and rot13."""
     try:
         usable = isinstance(encoding, str) and isinstance("a,1\n".encode(encoding), bytes)
-    except (LookupError, ValueError):  # not known, not of text, or of no text at all
+    except (LookupError, ValueError):  # unknown or not an encoding of text
         usable = False
     if not usable:
-        raise InputError(
-            f"{parameter('encoding')} must be a known encoding, got {encoding!r}. Use one of text, such as 'utf-8'."
-        )
+        raise InputError(f"{parameter('encoding')} must be a known text encoding, such as 'utf-8', got {encoding!r}.")
 
 
 def _rows(content: str, delimiter: str) -> Iterator[list[str]]:
-    """Split text into rows of fields, whatever ends its lines and however long they are."""
+    """Split text into rows of fields, for any line ending and length of line."""
     before = csv.field_size_limit(max(len(content), csv.field_size_limit()))
     try:
-        # Lines may end in CR alone, which only this way of splitting them knows.
+        # Only this way of splitting recognises lines that end in CR alone.
         yield from csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
     finally:
         csv.field_size_limit(before)
 
 
 def _sniff_newline(content: str) -> str:
-    """Find out what ends the lines."""
+    """Detect the line ending."""
     return next((end for end in ("\r\n", "\n", "\r") if end in content), "\n")
 
 
 def _sniff_delimiter(content: str) -> str:
-    """Choose the delimiter that splits the first lines into the most fields, as many in each line."""
+    """Detect the delimiter: the one that splits the first lines into the most fields, equally many per line."""
     head = "".join(content[:200_000].splitlines(keepends=True)[:20])
 
     def fields(delimiter: str) -> int:
@@ -275,13 +273,13 @@ def _sniff_decimal(text: TextCells, dialect: Dialect) -> str:
 
 # Columns of text
 
-# Cells are kept as text beside the numbers that they mean, so an identifier 007 stays 007, 1.50 stays 1.50 and a cell
-# NA stays NA. Where records must look alike, in masked columns and strata, a value has one spelling: 1 beside 1.0, or
-# NA beside an empty cell, would tell records apart.
+# Cells are kept as text along with their numbers, so an identifier 007 stays 007, 1.50 stays 1.50 and NA stays NA. In
+# masked columns and strata, where records must be identical, a value has one spelling: 1 and 1.0, or NA and an empty
+# cell, would distinguish records.
 
 
 class TextStore(Store):
-    """The cells of a CSV file, or of a part of one, as they are spelled; null where nothing is between delimiters."""
+    """The cells of a CSV file, or of a part of one, as text; empty cells are null."""
 
     column = TextColumn
     dialect: Dialect
@@ -291,8 +289,8 @@ class TextStore(Store):
         text: pl.DataFrame | TextCells,
         dialect: Dialect,
         numbers: Collection[Name] = (),  # columns to read as numbers even if they look like codes (007)
-        texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
-        parsed: dict[Any, Any] | None = None,  # what columns mean, to parse each once; None to keep nothing
+        texts: Collection[Name] = (),  # columns that stay text even if they look like numbers: masked dates (20240131)
+        parsed: dict[Any, Any] | None = None,  # parsed cells by column; None to keep nothing
     ) -> None:
         self.text = text if isinstance(text, TextCells) else TextCells(text, text.columns)
         self.dialect, self.numbers, self.texts, self.parsed = dialect, numbers, texts, parsed
@@ -325,7 +323,7 @@ class TextStore(Store):
         return self._but(with_cells(self.native, numbers), self.names, dialect=Dialect(delimiter))
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> TextStore:
-        """Return new cells in some columns, and one spelling for each value of the strata."""
+        """Return the store with new cells in some columns and one spelling per value of the strata."""
         columns = {}
         for name, column in new.items():
             if column.categories is not None:
@@ -343,27 +341,27 @@ class TextStore(Store):
         return self._but(with_cells(self.native, columns), columns, numbers=numbers, texts=[*self.texts, *dates])
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> TextStore:
-        """Return other text in some columns."""
+        """Return the store with some columns replaced by text."""
         new = {name: pl.Series(cells, dtype=pl.String) for name, cells in texts.items()}
         return self._but(with_cells(self.native, new), new)
 
 
 def _stored_numbers(column: NewColumn) -> pl.Series:
-    """Return new values as they are stored; where integers end at 2^63, the nearest float lies beyond them."""
+    """Return new values in their stored type; integers are clipped at 2^63, whose nearest float is beyond them."""
     missing = pl.Series(np.isnan(column.values))
     values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
     return pl.Series(values).set(missing, None)
 
 
-# Header lines: a file without one would release its first record as the names of its columns
+# Header lines: a file without one would release its first record as column names
 
 
 def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
     """Refuse a CSV or Excel file whose first line looks like the records below.
 
-    A name of a column does not look like its cells: it is no number above numbers, no date above dates, no e-mail
-    address above such addresses. Names that are numbers are accepted if they number the columns (1, 2, 3) or are years
-    (2019, 2020). A line of text is a record if most of its cells occur again below, each in its column.
+    A column name differs from its cells: it is not a number above numbers, a date above dates or an e-mail address
+    above such addresses. Names that are numbers are accepted if they number the columns (1, 2, 3) or are years (2019,
+    2020). A line of text counts as a record if most of its cells occur again below, each in its column.
     """
     first = table.take(np.arange(min(ROWS, table.rows)))
     names = [str(name).strip() for name in table.names]
@@ -372,17 +370,17 @@ def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
     like_record = _alike(names, cells) or _numbers(names, cells) or _repeated(names, cells)
     if like_record:
         line = (skipped or 0) + 1
-        # Without the name itself, which may be a value of a record.
+        # The message omits the name, which may be a value of a record.
         raise FileError(
             f"File {path} seems to have no header line: in line {line}, column {like_record[0] + 1} looks like the "
             "cells below it. Add a first line with the names of the columns, or use "
             f"{setting('no_header', True)} to call them column_1, column_2 and so on. If line {line} has the names, "
-            "change those that look like values, such as '2019' to 'y2019'."
+            "rename those that look like values, such as '2019' to 'y2019'."
         )
 
 
 def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name is a date, an address or the like, as their cells are."""
+    """Return the columns whose name and cells are both dates, both addresses or the like."""
     patterns = {**PATTERNS, **LOOKS}
     alike = []
     for place, (name, cells) in enumerate(zip(names, columns, strict=True)):
@@ -393,7 +391,7 @@ def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
 
 def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns of numbers whose name is a number, unless such names form a series."""
+    """Return the columns of numbers whose name is a number, unless such names number the columns or are years."""
     numeric = [place for place, like in enumerate(_named_by_numbers(names, columns)) if like]
     alike = [place for place in numeric if _are_numbers(columns[place])]
     if not alike:
@@ -404,7 +402,7 @@ def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
 
 def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[bool]:
-    """Return for each column whether its name is a number; GDP 2020 is one only above cells such as EUR 500."""
+    """Return for each column whether its name is a number; GDP 2020 counts only above cells such as EUR 500."""
     words = pl.Series(names, dtype=pl.String)
     lettered = _has_letters(words)
     return [
@@ -414,7 +412,7 @@ def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> lis
 
 
 def _has_letters(cells: pl.Series) -> pl.Series:
-    """Return for each cell whether it holds a letter that is not the e of an exponent."""
+    """Return a mask of the cells with a letter other than the e of an exponent."""
     return cells.str.replace_all(EXPONENT, "").str.contains(r"\p{L}")
 
 
@@ -424,9 +422,9 @@ def _are_numbers(cells: pl.Series) -> bool:
 
 
 def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int]) -> bool:
-    """Return whether names count from 0 or 1: three or more, or all that follow an empty name, as pandas writes them.
+    """Return whether names count from 0 or 1: at least three, or all after an empty name, as pandas writes them.
 
-    They are a record if each of them is also among the cells below it.
+    They are a record if each of them also occurs among the cells below it.
     """
     numbers = [names[place] for place in numeric]
     if numbers not in [[str(first + i) for i in range(len(numbers))] for first in (0, 1)]:
@@ -438,9 +436,9 @@ def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric:
 def _are_years(
     names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int], alike: Sequence[int]
 ) -> bool:
-    """Return whether all numbers among the names are different years above cells that are none.
+    """Return whether all numbers among the names are different years above cells that are not years.
 
-    A single year may also be a number of the first record, unless it lies outside the numbers below it.
+    A single year may also be a value of the first record, unless it is outside the range of the numbers below it.
     """
     years = [names[place] for place in numeric]
     if not all(map(YEAR.fullmatch, years)) or any(Cells.of(columns[place]).look_like(YEAR) for place in alike):
@@ -452,9 +450,9 @@ def _are_years(
 
 
 def _repeated(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name is also one of their cells, if most are such and none of them is a number.
+    """Return the columns whose name is not a number and also one of their cells, if most columns are.
 
-    Columns of one or two values do not tell: those of a survey may be called by the answer that was ticked.
+    Columns of one or two values are no evidence: a survey may name them after the ticked answer.
     """
     numeric = _named_by_numbers(names, columns)
     among = [place for place, name in enumerate(names) if not numeric[place] and name in columns[place]]

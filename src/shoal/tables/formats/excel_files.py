@@ -1,4 +1,4 @@
-"""Excel files through polars, fastexcel and XlsxWriter (the ``excel`` extra): the values of the first sheet."""
+"""Excel files through polars, fastexcel and XlsxWriter (the ``excel`` extra): the values of one sheet."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def read_excel(
 ) -> tuple[pl.DataFrame, tuple[str, ...], tuple[str, ...]]:
     """Read a sheet, the first by default; return the names of all, and a note if only the first of several was read.
 
-    The first row that is not empty, after those that are skipped, names the columns.
+    The first row that is not empty, after the skipped ones, contains the column names.
     """
     library = _library("fastexcel")
-    # It tells of columns without any value, which are none of the user's worries.
+    # fastexcel warns about empty columns, which users need not know.
     logging.getLogger("fastexcel").setLevel(logging.ERROR)
     with naming_file(path):
         sheets = library.read_excel(path)
@@ -58,7 +58,7 @@ def read_excel(
         names = head.row(0) if len(head) and not no_header else ()
         _check_names(names, f"File {path} has")
         try:
-            # All rows say what a column holds: text below numbers would be lost.
+            # Types are inferred from all rows: text below numbers would be lost.
             rows = {("skip_rows" if no_header else "header_row"): skipped} if skipped else {}
             frame = pl.read_excel(
                 path,
@@ -70,31 +70,29 @@ def read_excel(
             )
         except pl.exceptions.NoDataError:
             where = f"its first sheet, {first!r}" if sheet is None else f"sheet {sheet!r}"
-            hint = (
-                f", and only that is read, not {', '.join(map(repr, others))}. Name the sheet in {parameter('sheet')}"
-            )
+            hint = f"; other sheets: {', '.join(map(repr, others))}. Select one with {parameter('sheet')}"
             raise FileError(
                 f"File {path} has no records in {where}{hint if others and sheet is None else ''}."
             ) from None
         except pl.exceptions.InvalidOperationError as error:
-            # Polars takes columns of whole numbers for integers, which the largest are not.
+            # Polars infers integers for columns of whole numbers, even if some exceed 64 bits.
             reason = str(error).splitlines()[0]
-            raise FileError(f"File {path} holds numbers beyond 2^63: {reason}. Count them in a larger unit.") from None
+            raise FileError(f"File {path} has numbers beyond 2^63: {reason}. Use a larger unit.") from None
     if no_header:
         frame.columns = numbered_names(frame.width)
     check_names([name for name in names if name is not None])
     for place, name in enumerate(frame.columns, 1):
         if name.startswith("__UNNAMED__"):
             raise FileError(
-                f"File {path} must name all columns in the first row of its sheet, but number {place} has no "
-                f"name. Name it, or skip what is above the table ({parameter('skip_rows')})."
+                f"File {path} must name all columns in the first row of its sheet, but column {place} has no "
+                f"name. Add one, or skip the rows above the table with {parameter('skip_rows')}."
             )
     several = f"the file has {len(others) + 1} sheets, and only the first was read; {parameter('sheet')} names another"
     return frame, (first, *others), (Message(several),) if others and sheet is None else ()
 
 
 def _check_names(names: Sequence[str | None], where: str) -> None:
-    """Refuse names that polars takes for patterns when it reads a sheet."""
+    """Refuse names that polars takes as patterns when it reads a sheet."""
     for name in names:
         if name is not None and (name == "*" or (name.startswith("^") and name.endswith("$"))):
             raise FileError(
@@ -104,24 +102,26 @@ def _check_names(names: Sequence[str | None], where: str) -> None:
 
 
 def write_excel(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as the only sheet of a file, numbers to 16 digits; the same table makes the same file."""
+    """Write a table as the only sheet of a file, with numbers to 16 digits; equal tables give equal files."""
     library = _library("xlsxwriter")
     if len(frame) > ROWS:
-        raise FileError(f"Excel holds at most {ROWS:,} records in a sheet, got {len(frame):,}. Use CSV or Parquet.")
+        raise FileError(f"Excel allows at most {ROWS:,} records per sheet, got {len(frame):,}. Use CSV or Parquet.")
     _check_names(frame.columns, "The table has")
     for name, dtype in frame.schema.items():
         if dtype in (pl.Binary, pl.Object) or getattr(dtype, "time_zone", None) or not name:
-            what = f"column {name!r}, of type {dtype}" if name else "a column without a name"
-            raise FileError(f"Excel cannot hold {what}. Drop or rename it, or use CSV or Parquet.")
+            column = f"column {name!r}, of type {dtype}" if name else "a column without a name"
+            raise FileError(f"Excel cannot store {column}. Drop or rename it, or use CSV or Parquet.")
     frame = as_doubles(frame, "An Excel file")
     for name, text in named_cells(frame.select(pl.selectors.string())):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
-            raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {name!r} has more.")
+            raise FileError(
+                f"Excel allows at most {LENGTH:,} characters per cell; column {name!r} has more. Use CSV or Parquet."
+            )
     for name, numbers in named_cells(frame.select(pl.selectors.float())):
         if numbers.is_infinite().any():
-            raise FileError(f"Excel holds no infinite numbers; column {name!r} has some. Use CSV or Parquet.")
+            raise FileError(f"Excel cannot store infinite numbers, but column {name!r} has some. Use CSV or Parquet.")
     cells = frame.with_columns(pl.selectors.float().fill_nan(None))
-    # Packed in memory: on a full disk, a ZipFile that writes to it prints a second traceback when it is collected.
+    # Packed in memory: a ZipFile that fails on a full disk prints a second traceback when it is garbage-collected.
     packed = io.BytesIO()
     failure: OSError | None = None
     with hidden_folder(path) as folder:

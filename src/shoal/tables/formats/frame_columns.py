@@ -1,4 +1,4 @@
-"""Columns of narwhals in the library that they come from: looked at, and made anew in the same type."""
+"""Columns of narwhals: conversion to polars and Arrow, and new columns in the type of an old one."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ __all__ = [
 ]
 
 EXACT = 2**53  # every integer up to here is a double
-PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}  # numbers of Arrow
+# Names of numeric Arrow types.
+PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def as_polars(frame: Any) -> pl.DataFrame:
-    """Return a frame of any library as one of polars."""
+    """Return a frame of any library as a polars frame."""
     if isinstance(frame, pl.DataFrame):
         return frame
     import narwhals as nw
@@ -47,7 +48,7 @@ def as_polars(frame: Any) -> pl.DataFrame:
 
 
 def without_views(table: Any) -> Any:
-    """Return a table of pyarrow with plain text and bytes in place of views, of which pyarrow cannot take records."""
+    """Return a pyarrow table with views as plain text and bytes: pyarrow cannot select records of views."""
     import pyarrow as pa
 
     schema = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema], table.schema.metadata)
@@ -55,7 +56,7 @@ def without_views(table: Any) -> Any:
 
 
 def _without_views(dtype: Any) -> Any:
-    """Return the plain type of a type of views, also of those within lists; any other type as it is."""
+    """Return the plain type for a type of views, also within lists; any other type unchanged."""
     import pyarrow as pa
 
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
@@ -65,38 +66,38 @@ def _without_views(dtype: Any) -> Any:
 
 
 def from_arrow(table: Any) -> pl.DataFrame:
-    """Return a table, or a batch of records, of pyarrow as a frame of polars, under the same names."""
+    """Return a pyarrow table or batch as a polars frame with the same names."""
     return _named(pl.DataFrame(table), table.schema.names)
 
 
 def as_doubles(frame: pl.DataFrame, what: str) -> pl.DataFrame:
-    """Return a table for a format that stores all numbers as doubles, or refuse numbers that it would change."""
+    """Prepare a table for a format that stores all numbers as doubles; refuse numbers that would change."""
     for name, cells in named_cells(frame.select(pl.selectors.integer())):
         least, most = cells.min(), cells.max()
         if most is not None and (most > EXACT or least < -EXACT):  # type: ignore[operator]
             raise FileError(
-                f"{what} holds whole numbers up to 2^53, but column {name!r} has larger ones, which change. Drop it, "
-                "make it text, or use CSV or Parquet."
+                f"{what} cannot store whole numbers above 2^53, as in column {name!r}. Drop the column, convert it to "
+                "text, or use CSV or Parquet."
             )
     decimals = named_cells(frame.select(pl.selectors.decimal()))
     doubles = {name: cells.cast(pl.Float64) for name, cells in decimals}
     for name, cells in decimals:
         if not doubles[name].cast(cells.dtype, strict=False).equals(cells):
             raise FileError(
-                f"{what} holds numbers of about 15 digits, but column {name!r}, of type {cells.dtype}, has longer "
-                "ones, which change. Drop it, make it text, or use CSV or Parquet."
+                f"{what} cannot store numbers of more than about 15 digits, as in column {name!r} of type "
+                f"{cells.dtype}. Drop the column, convert it to text, or use CSV or Parquet."
             )
     return with_cells(frame, doubles)
 
 
 def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:
-    # Polars calls a column of Arrow without a name column_0. Names of pandas may be numbers.
+    # Polars calls an unnamed Arrow column column_0. Names of pandas may be numbers.
     frame.columns = [str(name) for name in names]
     return frame
 
 
 def to_polars(series: nw.Series[Any]) -> pl.Series:
-    """Return a column as one of polars, without a name; as text where polars has no type for it."""
+    """Return a column as a polars series without a name, as text if polars has no type for it."""
     try:
         return series.to_polars().alias("")
     # Objects of several types, or types of other libraries.
@@ -105,7 +106,7 @@ def to_polars(series: nw.Series[Any]) -> pl.Series:
 
 
 def arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
-    """Return the numbers of a column of pyarrow that misses none: no other library need be imported for them."""
+    """Return the numbers of a pyarrow column without missing values, without importing other libraries; else None."""
     column = series.to_native()
     if not series.implementation.is_pyarrow() or str(column.type) not in PLAIN or column.null_count:
         return None
@@ -113,7 +114,7 @@ def arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
 
 
 def arrow_series(array: Any) -> nw.Series[Any]:
-    """Return an array of pyarrow as a column without a name."""
+    """Return a pyarrow array as a column without a name."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -122,7 +123,7 @@ def arrow_series(array: Any) -> nw.Series[Any]:
 
 
 def is_null(series: nw.Series[Any]) -> Bools:
-    """Say which cells are null. Not by pyarrow, which would import pandas to answer."""
+    """Return a mask of the null cells, without pyarrow, which would import pandas."""
     return series.is_null().to_polars().to_numpy()
 
 
@@ -137,7 +138,7 @@ def without_cells(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[A
 
 
 def like_column(series: nw.Series[Any], cells: Sequence[str | None]) -> nw.Series[Any]:
-    """Return texts in the type of a column: text, or categories, in their order if they have one that names all."""
+    """Return texts in the type of a column: text or categories, ordered if its levels include all texts."""
     import narwhals as nw
 
     native: Any = series.to_native()
@@ -165,13 +166,13 @@ def like_column(series: nw.Series[Any], cells: Sequence[str | None]) -> nw.Serie
 
 
 def native_type(series: nw.Series[Any]) -> Any:
-    """Return the type that a column has in its own library."""
+    """Return the type of a column in its own library."""
     column = series.to_native()
     return column.type if hasattr(column, "type") else column.dtype
 
 
 def levels_of(series: nw.Series[Any]) -> tuple[Any, ...] | None:
-    """Return the values of an Enum of polars or an ordered category of pandas or pyarrow."""
+    """Return the levels of a polars Enum or an ordered categorical of pandas or pyarrow, else None."""
     kind: Any = series.dtype
     if str(kind).startswith("Enum"):
         return tuple(kind.categories)
@@ -184,5 +185,5 @@ def levels_of(series: nw.Series[Any]) -> tuple[Any, ...] | None:
 
 
 def is_opaque(kind: Any) -> bool:
-    """Say whether narwhals does not know what a type holds."""
+    """Return whether narwhals has no type for the cells of a column."""
     return str(kind) in ("Object", "Unknown")

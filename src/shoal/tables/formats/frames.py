@@ -1,7 +1,7 @@
 """Tables of pandas, polars and pyarrow through narwhals; `open_table` opens these and NumPy arrays.
 
-A table gives columns as float64 vectors (NaN where a cell is missing), its cells as they are written, and a copy of
-itself with some columns replaced. Everything else about its cells stays as it was given, and nothing else travels.
+A store returns columns, and copies of itself with some columns replaced. All other cells keep their values and types;
+metadata is dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # as pandas spells them
 
 
 def open_table(data: Any) -> Table:
-    """Wrap a frame or an array; one that is yet to be computed (polars, DuckDB) is collected as a polars frame.
+    """Open a frame or an array as a table; lazy frames (polars, DuckDB) are collected as polars frames.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def open_table(data: Any) -> Table:
         raise InputError(f"Column names must be unique, got {names}. Rename the columns before masking.") from None
     check_names(names)
     for place, name in enumerate(names, start=1):
-        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # it is not even equal to itself
-            raise InputError(f"Column number {place} must have a name, but it is called {name}. Rename it.")
+        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # such a name does not equal itself
+            raise InputError(f"Column number {place} must have a name, got {name}. Rename it.")
     return Table(FrameStore(frame))
 
 
 def _index_notes(frame: nw.DataFrame[Any]) -> tuple[str, ...]:
-    """Return a note on an index of pandas that does more than number the records from 0."""
+    """Return a note on a pandas index unless it just numbers the records from 0."""
     import narwhals as nw
 
     index: Any = nw.maybe_get_index(frame)
@@ -94,7 +94,7 @@ class FrameStore(Store):
         self.names, self.rows = list(frame.columns), len(frame)
 
     def _but(self, frame: nw.DataFrame[Any]) -> FrameStore:
-        """Return another frame, with all else that this format stores."""
+        """Return a store of another frame with all other contents of this one."""
         return FrameStore(frame)
 
     def series(self, name: Name) -> nw.Series[Any]:
@@ -105,7 +105,7 @@ class FrameStore(Store):
         """Return some of the records."""
         import narwhals as nw
 
-        # Of a table of Arrow without columns, rows that are taken one by one are not counted.
+        # An Arrow table without columns loses its number of rows when they are selected by index.
         frame = self.frame[np.asarray(rows).tolist()] if self.frame.columns else self.frame[: len(rows)]
         return self._but(nw.maybe_reset_index(frame))
 
@@ -116,14 +116,14 @@ class FrameStore(Store):
         frame: Any = self.frame.to_native()
         if self.frame.implementation.is_polars():
             frame = only_columns(frame, names)
-        elif self.frame.implementation.is_pandas():  # names may be anything, truth values too
+        elif self.frame.implementation.is_pandas():  # names may be of any type, even bool
             frame = frame.iloc[:, [self.names.index(name) for name in names]]
         else:
             frame = frame.select(list(names))
         return self._but(nw.from_native(frame, eager_only=True))
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> FrameStore:
-        """Return the frame with new values in some columns, and one spelling for each value of the strata."""
+        """Return the store with new values in some columns and one spelling per value of the strata."""
         import narwhals as nw
 
         cells = {name: self._new(name, column) for name, column in new.items()}
@@ -132,7 +132,7 @@ class FrameStore(Store):
         return self._but(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> FrameStore:
-        """Return the frame with text in the place of some columns."""
+        """Return the store with some columns replaced by text."""
         import narwhals as nw
 
         backend = self.frame.implementation
@@ -140,9 +140,9 @@ class FrameStore(Store):
         return self._but(self.frame.with_columns(*columns))
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
-        """Return a column of text or categories with other spellings, in its own type."""
+        """Return a column of text or categories with new spellings, in its own type."""
         series = self.series(name)
-        if is_opaque(series.dtype):  # cells of several types are compared as they are
+        if is_opaque(series.dtype):  # cells of mixed types keep their spelling
             return series
         return like_column(series, [changed.get(cell, cell) for cell in to_polars(series).to_list()])
 
@@ -163,8 +163,8 @@ class FrameStore(Store):
         absent = self._new_series(missing)
         if name not in self.frame.columns:
             return released if new.missing == "NaN" else without_cells(released, absent)
-        # Missing cells stay as this library has them; but null beside NaN would tell records apart, and a cell that was
-        # not missing must not come back.
+        # Missing cells keep their spelling in this library, but a mixture of null and NaN would distinguish records,
+        # and an original value must not reappear.
         series = self.series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
         original = series.fill_nan(None) if mixed else series
@@ -174,21 +174,21 @@ class FrameStore(Store):
         return original.cast(released.dtype).zip_with(absent, released)
 
     def _new_series(self, values: NDArray[Any]) -> nw.Series[Any]:
-        """Return numbers or truth values as a column."""
+        """Return numbers or Booleans as a column."""
         import narwhals as nw
 
         if not self.frame.implementation.is_pyarrow():
             return nw.new_series("", values, backend=self.frame.implementation)
         import pyarrow as pa
 
-        # As they lie in memory: pyarrow imports pandas to look at an array, which takes longer than to mask a part.
+        # From buffers: pyarrow imports pandas to convert an array, which takes longer than masking a part.
         if values.dtype == np.bool_:
             return arrow_series(pl.Series(values).to_arrow())
         buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
         return arrow_series(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
 
     def _new_moments(self, cells: pl.Series, kind: Any) -> nw.Series[Any]:
-        """Return dates, times, durations or text in the type of the column that they replace."""
+        """Return dates, times, durations or text in the type of the replaced column."""
         import narwhals as nw
 
         if self.frame.implementation.is_polars():
@@ -208,17 +208,17 @@ class FrameStore(Store):
         return nw.from_native(pd.Series(values, self.native.index), series_only=True)
 
     def _nullable(self, name: Name, released: nw.Series[Any]) -> nw.Series[Any]:
-        """Return numbers in a nullable type of pandas, if the column has one of the same name."""
+        """Return numbers in the nullable pandas type of the column, if it has one of the same name."""
         import narwhals as nw
 
         if not self.frame.implementation.is_pandas() or name not in self.frame.columns:
             return released
         original, numbers = self.series(name).to_native().dtype, released.to_native()
-        alike = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
-        return nw.from_native(numbers.astype(original), series_only=True) if alike else released
+        nullable = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
+        return nw.from_native(numbers.astype(original), series_only=True) if nullable else released
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
-        """Return a column of categories in its own type; of text, if that holds numbers and an ancestor is none."""
+        """Return a column of categories in its own type, or as text if an ancestor does not fit a numeric type."""
         import narwhals as nw
 
         cells, backend = new.cells(), self.frame.implementation
@@ -229,14 +229,14 @@ class FrameStore(Store):
             return nw.new_series("", cells, kind, backend=backend)
         series = self.series(name)
         if not new.categories and new.code is not None and series.dtype.is_numeric():
-            # Where all cells are missing, no category tells that the code for it is a number.
+            # If all cells are missing, no category shows that the code is a number.
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series("", cells, nw.String(), backend=backend)
         record_of = {cell: record for record, cell in enumerate(TableColumn(self, name, ()).categories())}
         if set(cells) <= record_of.keys():
             return series[[record_of[cell] for cell in cells]]
-        # A part of a table need not hold the value that stands for a group.
+        # A part of a table may lack the released value of a group.
         if not text:
             return nw.new_series("", cells, series.dtype, backend=backend)
         return like_column(series, cells)

@@ -1,10 +1,9 @@
-"""A frame without what it carries beside its cells.
+"""Removal of metadata from frames.
 
-Metadata of a confidential table tell about it: a file's description, the names of columns that were dropped, the
-categories of records that are not released. Only the cells, their types and the names of the columns stay. Whatever
-lists categories (a pandas categorical, an Arrow dictionary, a polars Enum) lists those alone that some record has, in
-their old order. That holds for an Enum and an ordered categorical too, although the list is part of a declared type:
-it is often taken from the data, and files write it out in full.
+Metadata reveals parts of a confidential table: a description, names of dropped columns, categories of records that are
+not released. Only the cells, their types and the column names stay. Lists of categories (pandas categoricals, Arrow
+dictionaries, polars Enums) keep only the categories of some record, in the old order. That includes Enums and ordered
+categoricals, whose list is part of a declared type: it often comes from the data, and files store it in full.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ __all__ = ["without_metadata"]
 
 
 def without_metadata(frame: Any) -> Any:
-    """Return a pandas, polars or pyarrow table without any metadata of the original; the given one is untouched.
+    """Return a copy of a pandas, polars or pyarrow table without any metadata of the original.
 
-    A pandas frame gets a new index: the old one names records.
+    A pandas frame gets a new index, as the old one may identify records.
 
     Examples
     --------
@@ -42,17 +41,17 @@ def without_metadata(frame: Any) -> Any:
 
 def _polars_column(series: pl.Series) -> pl.Series:
     if series.dtype == pl.Categorical:
-        # Before polars 1.32 a column held its own list of categories; text has none.
+        # Before polars 1.32 a column stored its own list of categories; a detour through text drops it.
         return series.cast(pl.String).cast(series.dtype)
     kind = _polars_type(series.dtype, series)
     if kind == series.dtype:
         return series
-    # polars does not cast every nested type.
+    # polars cannot cast every nested type.
     return series.cast(kind) if isinstance(kind, pl.Enum) else pl.Series(series.to_list(), dtype=kind)
 
 
 def _polars_type(kind: pl.DataType, values: pl.Series) -> pl.DataType:
-    """Return the type of some values, every Enum in it with the categories that are used."""
+    """Return a type with each Enum in it reduced to the categories in use."""
     if isinstance(kind, pl.Enum):
         used = set(values.unique().to_list())
         return pl.Enum([category for category in kind.categories if category in used])
@@ -77,7 +76,7 @@ def _arrow(table: Any) -> Any:
 
 
 def _arrow_column(column: Any) -> Any:
-    """Return a chunked array whose dictionaries hold used values alone and whose inner fields have no metadata."""
+    """Return a chunked array with only used values in dictionaries and without metadata of inner fields."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -101,7 +100,7 @@ def _has_dictionary(kind: Any) -> bool:
 
 
 def _arrow_type(kind: Any) -> Any:
-    """Return a type whose inner fields have no metadata."""
+    """Return a type without metadata of its inner fields."""
     import pyarrow as pa
 
     inner = [kind.field(i) for i in range(kind.num_fields)]
@@ -138,7 +137,7 @@ def _pandas(frame: Any) -> Any:
 
 
 def _used_labels(labels: Any) -> Any:
-    """Return names of columns that do not remember columns which are gone."""
+    """Return column names without unused levels, which may name dropped columns."""
     import pandas as pd
 
     if isinstance(labels, pd.MultiIndex):

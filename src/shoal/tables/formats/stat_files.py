@@ -1,4 +1,4 @@
-"""SPSS, Stata and SAS files through pyreadstat (the ``stat`` extra), labels and formats kept."""
+"""SPSS, Stata and SAS files through pyreadstat (the ``stat`` extra), with labels and formats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READERS = {
     ".xpt": "read_xport",
 }
 SPSS = (".sav", ".zsav")
-# Where a file tells when it was written, a time of the same length, and how often it is told.
+# Patterns of the time of writing, a fixed time of the same length, and the number of occurrences.
 _SPSS_TIME = (rb"(?s)\A(.{92}).{17}", rb"\g<1>01 Jan 0000:00:00", 1)
 TIMES = {
     ".sav": _SPSS_TIME,
@@ -42,26 +42,26 @@ TIMES = {
     ".dta": (rb"(<timestamp>\x11).{17}", rb"\g<1>01 Jan 2000 00:00", 1),
     ".xpt": (rb"\d\d[A-Z]{3}\d\d(:\d\d){3}", b"01JAN00:00:00:00", 4),
 }
-HEAD = 2000  # bytes in which it stands
-# Formats that show numbers as dates or times, of Stata and of SPSS.
+HEAD = 2000  # bytes that contain the time
+# Formats of Stata and SPSS that show numbers as dates or times.
 OF_TIMES = re.compile(r"%-?[td]|(A|E|S|J)?DATE|D?TIME|MTIME|YMDHMS|QYR|MOYR|WKYR|WKDAY|MONTH")
 WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}
 
 
 class Changed(NamedTuple):
-    """How a column was masked."""
+    """A change of a column by masking."""
 
-    category: bool  # whether its values are among those of the original
-    code: str | None  # what missing cells read, if it is a code
+    category: bool  # True if its values are among those of the original
+    code: str | None  # the code of missing cells, if any
 
     def labels(self, labels: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
-        """Return the labels of released categories and of the code; of numbers no label may tell of the original."""
+        """Return the labels of released categories and of the code; labels of numbers could reveal original values."""
         absent = None if self.code is None else as_number(self.code)
         released_values = {self.code, absent} | (set(released.unique()) if self.category else set())
         return {value: label for value, label in labels.items() if value in released_values}
 
     def missing_ranges(self, ranges: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return the definition of the code, if the package knew it as missing."""
+        """Return the definition of the code, if the file defined it as missing."""
         code = None if self.code is None else self.code if isinstance(ranges[0]["lo"], str) else as_number(self.code)
         return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
@@ -73,17 +73,17 @@ class StatColumn(TableColumn):
 
     @property
     def written(self) -> pl.Series:
-        """The cells as the file will hold them."""
+        """The cells as the file stores them."""
         return cells_of(self.store.native, self.name)
 
     @property
     def spelled(self) -> pl.Series:
-        """The cells with the codes that the file knows as missing, unless the column is masked."""
+        """The cells including the codes that the file defines as missing, unless the column is masked."""
         return self.meaning if self.name in self.store.changed else cells_of(self.store.raw, self.name)
 
     @property
     def scale(self) -> str | None:
-        """The scale of a column all of whose values have labels, "ordinal" if the package says so."""
+        """The scale of a column whose values all have labels: "ordinal" if the file declares it, else "nominal"."""
         metadata = self.store.metadata
         labels = metadata.variable_value_labels.get(self.name)
         if not labels or not set(self.meaning.drop_nulls().unique().to_list()) <= set(labels):
@@ -92,24 +92,24 @@ class StatColumn(TableColumn):
 
 
 class StatStore(FrameStore):
-    """The table of a statistical package's file; columns that are not masked are released as the file stores them."""
+    """The table of a statistical package's file; columns that are not masked keep their stored cells."""
 
     column = StatColumn
 
     def __init__(
         self,
-        frame: nw.DataFrame[Any],  # of polars, with null where the package knows a cell as missing
-        raw: pl.DataFrame,  # the table with the user-missing values of SPSS as they are stored
-        tagged: Mapping[str, pl.Series],  # columns of Stata with tagged missing values (.a to .z), as they are stored
+        frame: nw.DataFrame[Any],  # of polars, with null for all missing values
+        raw: pl.DataFrame,  # the table with the stored user-missing values of SPSS
+        tagged: Mapping[str, pl.Series],  # stored columns of Stata with tagged missing values (.a to .z)
         metadata: Any,  # labels, formats, definitions of missing values
         suffix: str,  # the ending of the file's name
         changed: Mapping[str, Changed] | None = None,  # columns that are masked
-        strata: frozenset[str] = frozenset(),  # columns whose missing cells are all alike
+        strata: frozenset[str] = frozenset(),  # columns with one kind of missing cell
     ) -> None:
         super().__init__(frame)
         self.raw, self.tagged, self.metadata, self.suffix = raw, tagged, metadata, suffix
         self.changed, self.strata = changed or {}, strata
-        # Once columns are masked, all others but strata have their user-missing values as they are stored.
+        # Once columns are masked, all others except strata have their stored user-missing values.
         stored = [name for name in self.names if name not in {*self.changed, *strata}] if changed else []
         self.native = with_cells(self.native, {name: cells_of(raw, name) for name in stored})
 
@@ -118,7 +118,7 @@ class StatStore(FrameStore):
         return StatStore(frame, **({name: getattr(self, name) for name in same} | changed))
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> FrameStore:
-        """Return the table without labels."""
+        """Return the store without labels."""
         return FrameStore(self.frame)
 
     def take(self, rows: Ints) -> StatStore:
@@ -134,13 +134,13 @@ class StatStore(FrameStore):
         return self._but(super().only(names).frame, raw=raw, tagged=tagged, changed=changed)
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> StatStore:
-        """Return new values in some columns and one missing value in the strata."""
+        """Return the store with new values in some columns and one missing value in the strata."""
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
         frame = super().released(new, strata).frame
         return self._but(frame, changed={**self.changed, **changed}, strata=self.strata | {*strata})
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> StatStore:
-        """Return text in some columns, which no label describes."""
+        """Return the store with some columns replaced by text without labels."""
         changed = dict.fromkeys(texts, Changed(category=False, code=None))
         return self._but(super().relabelled(texts).frame, changed={**self.changed, **changed})
 
@@ -154,12 +154,12 @@ def _pyreadstat() -> Any:
 
 
 def read_stat(path: Path) -> Table:
-    """Read the file; missing values of the package become missing cells."""
+    """Read a file; missing values of the package become missing cells."""
     return Table(_read(path, trusted=False))
 
 
 def read_stored(path: Path) -> Table:
-    """Read a file that was written by this process, with its cells as they are stored."""
+    """Read a file that this process wrote, with its stored cells."""
     return open_table(_read(path, trusted=True).raw)
 
 
@@ -184,14 +184,14 @@ def _read(path: Path, *, trusted: bool) -> StatStore:
 
 
 def _check_dictionary(path: Path) -> None:
-    """Refuse an SPSS file whose description of its columns ends the process that reads it; another process tries."""
+    """Refuse an SPSS file whose dictionary crashes its reader; another process tries it first."""
     reading = "import sys, pyreadstat; pyreadstat.read_sav(sys.argv[1], metadataonly=True, output_format='dict')"
     command, null = [sys.executable, "-P", "-c", reading, os.fspath(path)], subprocess.DEVNULL
     code = 0
-    with suppress(OSError):  # where no process can be started, the file is read unchecked
+    with suppress(OSError):  # if no process can be started, the file is read unchecked
         run = subprocess.run(command, stdin=null, stdout=null, stderr=null, check=False)  # noqa: S603  (this Python)
         code = run.returncode
-    if code < 0 or code > 255:  # a signal of POSIX, an exception of Windows
+    if code < 0 or code > 255:  # a POSIX signal or a Windows exception
         raise FileError(
             f"File {path} cannot be read as {path.suffix}: its description of the columns is damaged. Restore a copy "
             "or export it again."
@@ -199,10 +199,10 @@ def _check_dictionary(path: Path) -> None:
 
 
 def write_stat(table: Table, path: Path) -> None:
-    """Write a table with the labels of the file it came from, as far as the format has them.
+    """Write a table with the labels of its source file, as far as the format supports them.
 
-    What describes values of the original, value labels and missing codes, stays with columns that were not changed; of
-    others, with values that are released as they were: categories and codes for missing.
+    Value labels and missing codes describe original values. They stay in columns that were not changed; in others,
+    only those of released categories and codes for missing values stay.
     """
     library = _pyreadstat()
     suffix = path.suffix.lower()
@@ -222,7 +222,7 @@ def write_stat(table: Table, path: Path) -> None:
         formats = {
             name: written
             for name, written in metadata.original_variable_types.items()
-            if written  # SAS may tell none
+            if written  # SAS may have none
             and name in frame.columns
             and (name not in file.changed or _shows(written, cells_of(frame, name), file.changed[name]))
         }
@@ -247,16 +247,16 @@ def write_stat(table: Table, path: Path) -> None:
     try:
         getattr(library, WRITERS[suffix])(frame, path, **keywords)
     except (library.ReadstatError, library.PyreadstatError) as error:
-        if str(error) == "Unable to write data":  # the system refused to write: nothing is wrong with the table
+        if str(error) == "Unable to write data":  # the system refused to write; the table is valid
             raise OSError("the disk may be full") from None
         raise FileError(
-            f"A file {suffix} cannot hold this table: {error}. Rename or drop the column, or write Parquet or CSV."
+            f"A {suffix} file cannot store this table: {error}. Rename or drop the column, or write Parquet or CSV."
         ) from None
     _set_time(path)
 
 
 def _set_time(path: Path) -> None:
-    """Put a fixed time in place of that at which a file was written: the same table makes the same file."""
+    """Replace the time at which a file was written by a fixed one, so that equal tables give equal files."""
     pattern, fixed, times = TIMES[path.suffix.lower()]
     with path.open("r+b") as file:
         head = re.sub(pattern, fixed, file.read(HEAD), count=times)
@@ -265,7 +265,7 @@ def _set_time(path: Path) -> None:
 
 
 def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
-    """Say whether a format shows the masked values: F3.0 and %8.0f hide decimals, A2 cuts text off, %tc shows times.
+    """Return whether a format shows the masked values: F3.0 and %8.0f hide decimals, A2 cuts text, %tc shows times.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
 
 
 def _integers_of_stata(frame: pl.DataFrame, types: Mapping[str, str]) -> dict[str, pl.Series]:
-    """Return the integer columns in the type that Stata has for them: wider ones would be written as doubles."""
+    """Return the integer columns in the type of Stata; wider integers would be written as doubles."""
     return {
         name: cells.cast(pl.Int32)
         for name, cells in named_cells(frame)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 __all__ = ["count_title_lines", "without_lines"]
 
-LINES = 40  # at the beginning of a file that are looked at
-LONGEST = 100_000  # characters of a line that is looked at
-MOST = 10  # title lines, blank ones among them
+LINES = 40  # lines searched at the beginning of a file
+LONGEST = 100_000  # characters; files with longer lines are not searched
+MOST = 10  # title lines, including blank ones
 
 
 def without_lines(content: str, count: int, newline: str) -> str | None:
-    r"""Return a text without its first lines; None if it has no others.
+    r"""Return a text without its first lines; None if nothing remains.
 
     Examples
     --------
@@ -25,9 +25,9 @@ def without_lines(content: str, count: int, newline: str) -> str | None:
 
 
 def count_title_lines(content: str, newline: str, delimiters: Sequence[str]) -> int:
-    r"""Return the number of lines above the header; 0 unless it is sure that there are some.
+    r"""Return the number of lines above the header; 0 if in doubt.
 
-    Title lines have far fewer cells than the lines below, and the first of these has a different name in each cell.
+    Title lines have far fewer cells than the lines below. The first line below them has a different name in each cell.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def count_title_lines(content: str, newline: str, delimiters: Sequence[str]) -> 
     """
     lines = content.split(newline, LINES)
     lines = lines[:-1] if len(lines) > 1 else lines
-    if '"' in lines[0] or max(map(len, lines)) > LONGEST:  # a name may hold the end of a line
+    if '"' in lines[0] or max(map(len, lines)) > LONGEST:  # a quoted name may contain a line break
         return 0
     return max(_titles([next(csv.reader([line], delimiter=sign), []) for line in lines]) for sign in delimiters)
 
