@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import shoal
 from shoal.app.settings import Settings
 from shoal.app.table_file import OpenedFile
-from shoal.app.texts import options_of
+from shoal.app.texts import in_labels, options_of
 
 if TYPE_CHECKING:
     from shoal.app.work import Work
@@ -107,7 +107,7 @@ def figures_of(release: shoal.Release, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "verified": release.verified,
         "verdict": release.verdict.text,
-        "warnings": [reason.sentence for reason in release.verdict.reasons if reason.level == "stop"],
+        "warnings": [reason.sentence.worded(in_labels) for reason in release.verdict.reasons if reason.level == "stop"],
     }
 
 
