@@ -1,4 +1,4 @@
-"""Make the pictures of the page in the README and the docs: ``python docs/screenshots.py``. Needs Chromium."""
+"""Take the screenshots of the README and the docs: ``python docs/screenshots.py``. Needs Chromium."""
 # ruff: noqa: S603
 
 import os
@@ -18,7 +18,7 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dis
 
 
 def walk(page: Page) -> None:
-    """Go through the steps on the demo table, and take a picture of two of them."""
+    """Take pictures of the Roles and Compare steps on the demo table."""
     page.get_by_text("First records").wait_for()
     page.get_by_role("button", name="2 Roles").click()
     page.locator("[data-test=counts]").wait_for()
@@ -38,18 +38,18 @@ def walk(page: Page) -> None:
 
 
 def main() -> None:
-    """Start a server on the demo table and a browser."""
+    """Start a server with the demo table, and a browser."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
         table = Path(folder) / "firms.csv"
         firms().write_csv(table)
         command = [sys.executable, "-m", "shoal", "app", "--no-browser", str(table)]
         environment = {**os.environ, "XDG_STATE_HOME": folder}
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        told = server.stdout.readline() if server.stdout is not None else ""
+        output = server.stdout.readline() if server.stdout is not None else ""
         browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(120_000)
-        page.goto(re.findall(r"http\S+", told)[0])
+        page.goto(re.findall(r"http\S+", output)[0])
         walk(page)
         browser.close()
         server.terminate()

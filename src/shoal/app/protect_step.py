@@ -116,8 +116,8 @@ def _cost(sample: Preview | None) -> str:
         return "A sample cannot show the cost of these settings. Mask the table to see it."
     linked = "" if sample.linked is None else f", and {100 * sample.linked:.1f} % of the records could be linked"
     return (
-        f"A sample of {sample.records:,} records loses {sample.loss:.2f} % of its information by {sample.method}"
-        f"{linked}. The whole table usually loses less, because its records are closer together."
+        f"A sample of {sample.records:,} records loses {sample.loss:.2f} % of its information "
+        f"with method {sample.method}{linked}. The whole table usually loses less: its records are closer together."
     )
 
 

@@ -24,11 +24,11 @@ Name = Any
 # Roles of columns: their labels, and the parameter whose help text explains them.
 ROLES: dict[str, tuple[str, str]] = {
     "key": ("Key: masked", "columns"),
-    "stratum": ("Stratum: groups never cross it", "by"),
-    "confidential": ("Sensitive: unchanged, measured", "confidential"),
+    "stratum": ("Stratum", "by"),
+    "confidential": ("Sensitive: unchanged", "confidential"),
     "identifier": ("Identifier: left out", "identifiers"),
-    "unit": ("Unit: person, firm, …", "unit"),
-    "unit left out": ("Unit: left out", "identifiers"),
+    "unit": ("Unit: unchanged", "unit"),
+    "unit left out": ("Unit: left out", "unit"),
     "weight": ("Weight", "weights"),
     "other": ("Released unchanged", "keep"),
 }
