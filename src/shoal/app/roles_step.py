@@ -84,7 +84,7 @@ def _counts(tab: Tab, sizes: dict[int, int], records: int) -> None:
         for low, high, words in SIZES:
             share_of_size = sum(size * number for size, number in sizes.items() if low <= size <= high)
             percent = 100 * share_of_size / max(records, 1)
-            text("span", f"{words}: {percent:.1f} % of records").style("color: var(--soft)")
+            text("span", f"{words}: {percent:.1f} %").style("color: var(--soft)")
 
 
 def _grid(tab: Tab, recount: Any) -> None:
