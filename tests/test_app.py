@@ -317,8 +317,8 @@ def test_only_columns_shown_in_the_form_are_released(page, home):
     playwright.expect(outdated).to_contain_text("Role of name: Identifier: left out (was Released unchanged)")
     playwright.expect(outdated).to_contain_text("Group size k: 10 (was 2)")
     playwright.expect(write).to_have_count(0)
-    page.get_by_role("button", name="Return to the settings of version 1").click()
-    playwright.expect(write).to_be_disabled()  # boxes ticked before the change do not count
+    page.get_by_role("button", name="Restore the settings of version 1").click()
+    playwright.expect(write).to_be_disabled()  # what was ticked before the change does not count
     go(page, "Protect")
     playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
     go(page, "Roles")
@@ -352,7 +352,7 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     playwright.expect(write).to_be_enabled()
     firms(210).write_csv(home / "moving.csv")
     write.click()  # of an older page
-    playwright.expect(page.locator("[data-test=outdated]")).to_contain_text("The file moving.csv on disk")
+    playwright.expect(page.locator("[data-test=outdated]")).to_contain_text("File moving.csv on disk")
     assert not (home / "moving-masked.csv").exists()
     go(page, "Protect")
     page.get_by_role("button", name="Mask", exact=True).click()
@@ -438,7 +438,7 @@ def test_stop_keeps_the_best_groups_and_a_reload_keeps_the_work(page, context, s
     card = page.locator("[data-test=version-1]")
     playwright.expect(card).to_contain_text("stopped early")
     page.get_by_role("button", name="Release version 1").click()
-    playwright.expect(page.get_by_text("A second run may give other values")).to_be_visible()
+    playwright.expect(page.get_by_text("A second run may give different values")).to_be_visible()
 
 
 def test_all_steps_work_by_keyboard(page):
@@ -604,7 +604,9 @@ def test_a_dropped_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("3,000 records")
     open_work(page, "dragged.shoal")  # its table differs from the open one
     playwright.expect(page.get_by_role("alert")).to_contain_text("drag in dragged.csv")
-    page.get_by_role("button", name="Back to dragged.csv and its versions").click()  # nothing is lost by a wrong click
+    page.get_by_role(
+        "button", name="Go back to dragged.csv and its versions"
+    ).click()  # nothing is lost by a wrong click
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("Version 1: mdav, k = 5")
     open_work(page, "dragged.shoal")
     go(page, "Compare")
@@ -661,7 +663,7 @@ def test_a_preview_follows_the_slider_while_it_moves(page):
     go(page, "Protect")
     preview = page.locator("[data-test=preview]")
     playwright.expect(preview).to_contain_text("A sample of")
-    slider, before = page.get_by_label("Group size k, by moving"), preview.inner_text()
+    slider, before = page.get_by_label("Group size k, slider"), preview.inner_text()
     number = page.get_by_label("Group size k", exact=True)
     box = slider.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 12, box["y"] + box["height"] / 2)
@@ -955,7 +957,7 @@ def test_a_file_that_cannot_be_read_as_is_is_read_with_options(page, home):
     page.get_by_label("Path of the file").fill(str(titled))
     page.get_by_label("Path of the file").press("Enter")
     playwright.expect(page.get_by_role("alert")).to_contain_text("Lines above the header: 2")
-    card = page.locator("section", has_text="Read titled.csv in another way")
+    card = page.locator("section", has_text="Read titled.csv with other options")
     card.get_by_label("Lines above the header").fill("two")
     card.get_by_role("button", name="Read titled.csv again").click()
     playwright.expect(page.get_by_role("alert")).to_contain_text("must be a number of lines from 0, got 'two'")
@@ -972,7 +974,7 @@ def test_a_file_that_cannot_be_read_as_is_is_read_with_options(page, home):
     go(page, "Table")
     page.get_by_label("Path of the file").fill(str(home / "bare.csv"))
     page.get_by_label("Path of the file").press("Enter")
-    card = page.locator("section", has_text="Read bare.csv in another way")
+    card = page.locator("section", has_text="Read bare.csv with other options")
     card.get_by_role("checkbox").click()
     card.get_by_role("button", name="Read bare.csv again").click()
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("bare.csv: 60 records, 2 columns")

@@ -21,7 +21,7 @@ from shoal.app.release_step import warnings_of
 from shoal.app.roles_file_card import save_roles, use_roles
 from shoal.app.settings import Settings, from_plain, to_plain
 from shoal.app.table_file import OpenedFile, identified, inspect_table
-from shoal.app.texts import help_of, methods, options_of
+from shoal.app.texts import help_of, in_labels, methods, options_of
 from shoal.app.versions import Version, make_version, preview
 from shoal.app.work import Work
 from shoal.core.progress import STOP, watch
@@ -384,7 +384,9 @@ def test_warnings_of_unprotected_columns_come_first(work, tmp_path):
     one = make_version(work, 1, work.settings, tmp_path)
     reasons = one.release.verdict.reasons
     assert one.figures["verdict"].startswith("STOP: ")
-    assert one.figures["warnings"] == [reason.sentence for reason in reasons if reason.level == "stop"]
+    assert one.figures["warnings"] == [
+        reason.sentence.worded(in_labels) for reason in reasons if reason.level == "stop"
+    ]
     read = dict(zip([reason.name for reason in reasons], warnings_of(one), strict=False))
     assert read["sensitive"].startswith("All records of a group share one sensitive value")
     assert ": region in " in read["sensitive"]

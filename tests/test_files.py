@@ -715,7 +715,7 @@ def test_the_remedies_mask_the_column(tmp_path, engine):
         ([f"{'abcd'[i % 4]}{i}" for i in range(40)], "all values are different"),
         (["north", "south", "7", "9"] * 10, "nominal"),
         (["1", "2", "3", "crew"] * 10, "nominal"),  # few values are a code
-        ([None] * 40, "no cell is filled"),
+        ([None] * 40, "all values are missing"),
     ],
 )
 @pytest.mark.usefixtures("one_template")

@@ -213,7 +213,7 @@ def test_it_prints_columns_reasons_and_command_but_no_identifier():
     for column in found.columns:
         assert column.reason in str(found)
         assert escape(column.reason) in page
-    assert "not to be released 5: patient_id, mail, hid, country, empty" in str(found)
+    assert "left out           5: patient_id, mail, hid, country, empty" in str(found)
     assert "-9 (3 times)" in str(found)
     assert "96.7 % are zero" in str(found)
     assert found.command in str(found)
@@ -418,10 +418,10 @@ def test_dropped_columns_are_reported_with_reason_and_remedy():
     table = pl.DataFrame({"age": np.arange(n) % 70, **hard_columns(n, np.random.default_rng(0))})
     found = inspect(table, k=3)
     reasons = {column.name: column.reason for column in found.columns}
-    assert "dropped: more than 1,000 values cannot be masked; group them into fewer" in reasons["place"]
-    assert "several formats; dropped: it cannot be masked; write all cells alike" in reasons["born"]
-    assert "dropped: some records have no unit; fill them in" in reasons["household_id"]
-    assert "born" in next(value for name, value in found.rows() if name == "not to be released")
+    assert "dropped: more than 1,000 values cannot be masked; merge them into fewer" in reasons["place"]
+    assert "several formats; dropped: it cannot be masked; write all cells in one format" in reasons["born"]
+    assert "dropped: some records have no unit; add the missing units" in reasons["household_id"]
+    assert "born" in next(value for name, value in found.rows() if name == "left out")
 
 
 def test_types_that_masking_cannot_read_are_dropped():
@@ -441,7 +441,7 @@ def test_one_unit_is_counted_and_all_are_dropped():
     found = inspect(table, k=3)
     assert found.named("unit") == ["hid", "pid"]
     assert (found.asked["unit"], found.asked["identifiers"]) == ("hid", ["hid", "pid"])
-    assert "dropped: it leads back to the source" in found.columns[0].reason
+    assert "dropped: it identifies the units" in found.columns[0].reason
     assert "dropped: another unit is used" in found.columns[1].reason
 
 

@@ -320,9 +320,9 @@ def test_a_comparison_takes_codes_too(people):
 def test_inspect_names_codes_in_reason_and_command(people):
     found = shoal.inspect(people / "people.csv", k=3)
     reasons = {column.name: column.reason for column in found.columns}
-    assert "-9 (10 times), 999 (5 times) far from the rest: codes for missing?" in reasons["age"]
-    assert "? (15 times): codes for missing?" in reasons["job"]
-    assert "? (3 times), NA (4 times): codes for missing?" in reasons["size"]
+    assert "-9 (10 times), 999 (5 times) far from the rest: codes for missing values?" in reasons["age"]
+    assert "? (15 times): codes for missing values?" in reasons["job"]
+    assert "? (3 times), NA (4 times): codes for missing values?" in reasons["size"]
     assert found.kinds["size"] == "float"
     _, *words = shlex.split(found.command)
     for pair in ("age=-9,999", "job=?", "size=?,NA"):

@@ -305,7 +305,10 @@ def refused(roles, *, words, error=InputError, **others):
         ({"a": {"role": "key", "kind": "strange"}}, "strange"),
         ({"a": {"role": "key", "kind": ["x"]}}, "at least 2 different levels"),
         ({"a": {"role": "key", "kind": 7}}, "7"),
-        ({"a": "drop", "b": "keep"}, "'roles' has no column with role 'key', so nothing is masked. Add one"),
+        (
+            {"a": "drop", "b": "keep"},
+            "'roles' has no column with role 'key', so nothing is masked. Set this role for a column",
+        ),
         ({}, "'roles' has no column with role 'key'"),
         ({"a": "key", "b": "unit", "c": "unit"}, "several columns with role 'unit': b, c"),
         ({"a": "key", "b": "weight", "c": "weight"}, "several columns with role 'weight': b, c"),
@@ -322,7 +325,7 @@ def test_invalid_roles_are_refused(tmp_path, roles, words):
     [
         ("role = ", "is not valid TOML: .* Correct it"),
         ("[columns.a]\nrole = 'key'\n[columns.a]\nrole = 'key'", "is not valid TOML"),
-        ("", r'has no columns. Write an entry such as \[columns."age"\] for each'),
+        ("", r'has no columns. Add an entry such as \[columns."age"\] for each'),
         ("columns = 5", "has no columns"),
         ("[columns]", "has no columns"),
         ("[column.a]\nrole = 'key'", "has no columns"),

@@ -1,4 +1,4 @@
-"""Charts of the page, as options of ECharts: the map of versions, distributions and correlations before and after."""
+"""Charts of the page as ECharts options: the map of versions, and distributions and correlations before and after."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["correlations", "distribution", "risk_utility_map"]
 
 BINS = 24
 CATEGORIES = 12
-WIDTH = 52  # characters in a line of a tooltip
+WIDTH = 52  # characters per line of a tooltip
 LIGHT = {
     "ink": "#16242c",
     "soft": "#4a5b66",
@@ -35,7 +35,7 @@ DARK = {
 
 
 def _frame(dark: bool, x: str, y: str, **options: Any) -> dict[str, Any]:
-    """Return the options that all charts share: quiet axes with names, in colours that can be read."""
+    """Return the options shared by all charts: fonts, colours, named axes and safe tooltips."""
     c = DARK if dark else LIGHT
     axis = {
         "axisLabel": {"color": c["soft"]},
@@ -48,7 +48,7 @@ def _frame(dark: bool, x: str, y: str, **options: Any) -> dict[str, Any]:
         "animation": False,
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": c["ink"]},
         "grid": {"left": 64, "right": 24, "top": 36 if "legend" in options else 12, "bottom": 52},
-        # Rich text draws tooltips as text: markup in names, values or saved work never becomes HTML.
+        # Rich text shows tooltips as text, so markup in names, values or saved work never becomes HTML.
         "tooltip": {"trigger": "item", **options.pop("tooltip", {}), "renderMode": "richText"},
         "xAxis": {"type": "value", "name": x, "nameGap": 30, **axis, **options.pop("xAxis", {})},
         "yAxis": {"type": "value", "name": y, "nameGap": 44, **axis, **options.pop("yAxis", {})},
@@ -57,7 +57,7 @@ def _frame(dark: bool, x: str, y: str, **options: Any) -> dict[str, Any]:
 
 
 def _tooltip(*lines: str) -> dict[str, Any]:
-    """Return a tooltip that shows lines as text, wrapped to the width of a chart."""
+    """Return a tooltip with lines of text, wrapped to the width of a chart."""
     # ECharts reads {b} and {name|text} as templates; an invisible character after the brace prevents it.
     return {"formatter": "\n".join(fill(line, WIDTH) for line in lines).replace("{", "{\u2060")}
 
@@ -88,7 +88,7 @@ def risk_utility_map(versions: Sequence[Version], chosen: int | None, *, dark: b
 
 
 def _risk(version: Version) -> float:
-    """Return the share of linked records, or at least the share that a blind choice within groups links."""
+    """Return the share of linked records; if it was not measured, the share that random guesses within groups link."""
     figures = version.figures
     linked = figures["linked"]
     return float(figures["groups"] / max(figures["records"], 1) if linked is None else linked)
@@ -100,7 +100,7 @@ def _linked(version: Version) -> str:
 
 
 def distribution(before: pl.Series, after: Mapping[str, pl.Series], *, dark: bool) -> dict[str, Any]:
-    """Return the distribution of a column before masking, and in some versions."""
+    """Return the chart of a column's distribution before masking and in the versions."""
     c = DARK if dark else LIGHT
     series = {"before": before, **after}
     numeric = all(cells.dtype.is_numeric() for cells in series.values()) and before.n_unique() > CATEGORIES
@@ -122,7 +122,7 @@ def distribution(before: pl.Series, after: Mapping[str, pl.Series], *, dark: boo
 
 
 def _shares_of_bins(series: Sequence[pl.Series]) -> tuple[list[str], list[list[float]]]:
-    """Return bins and their percentages; values beyond the outermost percent are in the first and last bin."""
+    """Return bins and their percentages; the lowest and highest percent of values are in the outermost bins."""
     original = series[0].drop_nulls().to_numpy()
     low, high = np.quantile(original, [0.01, 0.99]) if len(original) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
@@ -134,7 +134,7 @@ def _shares_of_bins(series: Sequence[pl.Series]) -> tuple[list[str], list[list[f
 
 
 def _shares_of_values(series: Sequence[pl.Series]) -> tuple[list[str], list[list[float]]]:
-    """Return the most frequent values and their percentages, with all others together."""
+    """Return the most frequent values and their percentages, with all other values combined."""
     texts = [cells.cast(pl.String, strict=False).fill_null("missing") for cells in series]
     counts = [dict(cells.value_counts().rows()) for cells in texts]
     values = sorted(set().union(*counts), key=lambda value: -max(count.get(value, 0) for count in counts))
@@ -148,7 +148,7 @@ def _shares_of_values(series: Sequence[pl.Series]) -> tuple[list[str], list[list
 
 
 def correlations(pairs: Sequence[tuple[str, float, float]], *, dark: bool) -> dict[str, Any]:
-    """Return correlations of columns before and after, as points: those on the diagonal have not changed."""
+    """Return the chart of correlations before and after; points on the diagonal have not changed."""
     c = DARK if dark else LIGHT
     points = [
         {

@@ -1,4 +1,4 @@
-"""Step 4, Compare: versions as cards and as points of a map of risk and utility; two of them side by side."""
+"""Step 4, Compare: versions as cards and on a risk-utility map, and two versions side by side."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show(tab: Tab) -> None:
     """Show the step."""
     heading(
         "Compare",
-        "Every version is kept. Choose the one to release: little information loss, and few records that could be "
+        "Every version is kept. Choose one to release, with little information loss and few records that could be "
         "linked.",
     )
     work = tab.work
@@ -60,12 +60,12 @@ def _map(tab: Tab) -> None:
     with card("Risk and utility"):
         element = chart(
             risk_utility_map(work.versions, work.chosen, dark=bool(work.dark)),
-            "Map of versions by information loss and linked records; the cards below say the same",
+            "Map of versions by information loss and linked records; the cards below show the same figures",
             "height: 236px",
         )
         element.on_point_click(lambda event: _choose(tab, int(event.value[2])))
         unknown = any(version.figures["linked"] is None for version in work.versions)
-        hollow = " Of a hollow one the risk was not measured: it is at least that high." if unknown else ""
+        hollow = " The risk of a hollow point was not measured; it is at least the value shown." if unknown else ""
         hint(f"Lower and further left is better. Click a point to choose its version.{hollow}")
 
 
@@ -83,9 +83,9 @@ def _card(tab: Tab, version: Version) -> None:
     article.props["data-test"] = f"version-{number}"
     with article:
         text("h3", version.title)
-        if "verdict" in figures:  # work of earlier releases of shoal has none
+        if "verdict" in figures:  # work saved by older releases of shoal has none
             text("p", figures["verdict"], "s-note").props("data-test=verdict")
-        for warning in figures.get("warnings", []):  # work of earlier releases of shoal has none
+        for warning in figures.get("warnings", []):  # also missing there
             text("p", sentence(warning), "s-note").props("data-test=warning")
         with ui.element("dl"):
             for name, value in _lines(version):
@@ -99,12 +99,12 @@ def _card(tab: Tab, version: Version) -> None:
                 button("Choose", lambda: _choose(tab, number), kind="small", label=f"Choose version {number}")
             else:
                 button("Release it", lambda: tab.go("release"), kind="small main", label=f"Release version {number}")
-            label = f"Back to the settings of version {number}"
-            button("Back to these settings", lambda: _restore(tab, version), kind="small", label=label)
+            label = f"Restore the settings of version {number}"
+            button("Restore these settings", lambda: _restore(tab, version), kind="small", label=label)
 
 
 def _lines(version: Version) -> list[tuple[str, str]]:
-    """Return the names and values of a card."""
+    """Return the labels and figures of a card."""
     figures = version.figures
     linked = figures["linked"]
     lines = [
@@ -120,7 +120,7 @@ def _lines(version: Version) -> list[tuple[str, str]]:
 
 
 def _restore(tab: Tab, version: Version) -> None:
-    """Put the settings of a version into the form: undo and redo."""
+    """Copy the settings of a version to the form: undo and redo."""
     tab.work.restore(version)
     tab.go("protect")
 
@@ -132,7 +132,7 @@ def _side_by_side(tab: Tab) -> None:
         return
     with card("Before and after"):
         if isinstance(first.release.data, (str, Path)):
-            hint("This table was masked from file to file. It is not drawn here: it is not read into memory.")
+            hint("There are no charts: this table was masked from file to file and is not in memory.")
             return
         shown = [version for version in (first, second) if version is not None and version.release is not None]
         candidates = [v for v in work.versions if v.number != first.number and v.release is not None]
@@ -152,15 +152,15 @@ def _side_by_side(tab: Tab) -> None:
 
 
 def _losses(versions: list[Version]) -> None:
-    """Show the loss of each column in the versions that are side by side."""
+    """Show the information loss per column of the compared versions."""
     names = dict.fromkeys(name for version in versions for name in version.figures["column_loss"])
     rows = []
     for name in names:
         losses = [version.figures["column_loss"].get(name) for version in versions]
         rows.append([name, *("–" if loss is None else f"{loss:.3f} %" for loss in losses)])
-    head = ["Information loss of", *(f"Version {version.number}" for version in versions)]
+    head = ["Column", *(f"Version {version.number}" for version in versions)]
     with ui.element("details").classes("s-more"):
-        text("summary", "Information loss, column by column")
+        text("summary", "Information loss per column")
         plain_table(head, rows, numbers=range(1, len(head)))
 
 
@@ -168,7 +168,7 @@ def _distribution(tab: Tab, versions: list[Version], name: Any) -> None:
     if tab.work.view is None:
         return
     if not tab.work.values:
-        hint("Values are hidden. Show them in the step Table.")
+        hint("Values are hidden. Show them in the Table step.")
         return
     releases = {version.number: version.release for version in versions}
     after = {
@@ -191,7 +191,7 @@ def _correlations(tab: Tab, versions: list[Version]) -> None:
     if not any(changes.values()):
         return
     text("h3", "Correlations before and after").style("margin-top: 10px")
-    hint("Each point is a pair of columns of numbers; on the line, nothing has changed.")
+    hint("Each point is a pair of numeric columns. Pairs on the line have not changed.")
     with ui.element("div").classes("s-two"):
         for number, pairs in changes.items():
             if pairs:
@@ -210,8 +210,8 @@ def _save(tab: Tab) -> None:
             tab.work.save_as = str(table.folder / f"{Path(table.title).stem}{ENDING}")
         with field(
             "File",
-            "Settings and figures of all versions; of the table no value but words that mean missing. Open it again "
-            "in the step Table.",
+            "Contains the settings and figures of all versions, and no values of the table except codes for missing "
+            "values. Open it again in the Table step.",
         ):
             Entry(tab.work.save_as, partial(setattr, tab.work, "save_as")).style("width: 100%")
         button("Save", lambda: _save_as(tab, typed_path(tab.work.save_as).absolute()))
@@ -220,7 +220,7 @@ def _save(tab: Tab) -> None:
 
 
 def _save_as(tab: Tab, path: Path) -> None:
-    """Save the work; ask before a file is replaced that this work was not saved to."""
+    """Save the work; ask before replacing any file except that of the last save."""
     if path.exists() and str(path) != tab.work.saved:
         ask_to_replace(tab, [path], partial(save_work, tab, path))
     else:

@@ -1,4 +1,4 @@
-"""The state folder: recent tables and their settings, and the files of a session while it runs."""
+"""The state folder: recent tables, their settings, and the temporary files of running sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SESSION = "session-"
 
 
 def state_folder() -> Path:
-    """Return the folder of the page's state, readable by its owner only; create it if it does not exist."""
+    """Return the state folder, accessible to its owner only; create it if it does not exist."""
     base = os.environ.get("XDG_STATE_HOME")
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "shoal"
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def state_folder() -> Path:
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a path next to a file; what is written there replaces the file at the end of the block."""
+    """Yield a temporary path next to a file; it replaces the file at the end of the block."""
     part = target.with_name(f".{target.name}.part")
     try:
         yield part
@@ -43,10 +43,10 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 class Folder:
-    """The files of a session in the state folder: masked tables and dragged-in ones. They are removed when it ends.
+    """The files of a session in the state folder: masked and dragged-in tables. They are removed when it ends.
 
-    A session that was killed cannot remove its files; the next one does. A running session holds a lock on its folder,
-    which the system releases however the process ends.
+    A session that was killed cannot remove its files; the next session does. A running session locks its folder, and
+    the system releases the lock however the process ends.
     """
 
     def __init__(self, home: Path) -> None:
@@ -57,11 +57,11 @@ class Folder:
             self._handle = _lock(self.path)
 
     def fresh(self, name: str) -> Path:
-        """Return a path for a file of this name in a folder of its own."""
+        """Return a path with this file name in a new folder."""
         return Path(tempfile.mkdtemp(dir=self.path)) / Path(name).name
 
     def recent(self) -> list[Path]:
-        """Return the tables that were opened last and still exist."""
+        """Return the recently opened tables that still exist."""
         try:
             paths = [Path(path) for path in json.loads(self._recent.read_text(encoding="utf-8"))]
         except (OSError, ValueError, TypeError):
@@ -69,20 +69,20 @@ class Folder:
         return [path for path in paths if path.exists()]
 
     def remember(self, path: Path) -> None:
-        """Put a table first among the recent ones; its path is stored, nothing else."""
+        """Add a table to the front of the recent ones; only its path is stored."""
         paths = [path, *(recent for recent in self.recent() if recent != path)]
         with contextlib.suppress(OSError):
             self._recent.touch(mode=0o600)
             self._recent.write_text(json.dumps(list(map(str, paths[:MOST_RECENT]))), encoding="utf-8")
 
     def forget(self) -> None:
-        """Forget which tables were opened, and their settings."""
+        """Delete the list of recent tables and all stored settings."""
         for path in (self._recent, *self._home.glob("settings-*.json")):
             path.unlink(missing_ok=True)
 
     def store(self, key: str, content: dict[str, Any]) -> None:
         """Store the settings of a table for the next session, readable by their owner only."""
-        with contextlib.suppress(OSError, TypeError):  # it is a convenience: the work goes on without it
+        with contextlib.suppress(OSError, TypeError):  # a convenience: the work continues without it
             words = json.dumps({"session": self.path.name, **content}, ensure_ascii=False)
             handle, part = tempfile.mkstemp(dir=self.path)  # of mode 600
             os.close(handle)
@@ -93,7 +93,7 @@ class Folder:
                 path.unlink(missing_ok=True)
 
     def stored(self, key: str) -> dict[str, Any]:
-        """Return the settings of a table that an earlier session stored; those of this session belong to other tabs."""
+        """Return the settings of a table from an earlier session; those of this session belong to other tabs."""
         try:
             content = json.loads(self._settings(key).read_text(encoding="utf-8"))
             own_session = content["session"] == self.path.name
@@ -112,7 +112,7 @@ class Folder:
 
 
 def remove_leftovers(home: Path) -> None:
-    """Remove the files of sessions that were killed: they hold original values, and no process has them open."""
+    """Remove the files of killed sessions, which contain original values and are not locked."""
     for path in home.glob(f"{SESSION}*"):
         handle = _lock(path)
         if handle is not None:
@@ -122,7 +122,7 @@ def remove_leftovers(home: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """Let one process at a time make and remove sessions."""
+    """Let only one process at a time create and remove sessions."""
     handle = _lock(home, wait=True)
     try:
         yield
@@ -141,7 +141,7 @@ def _lock(folder: Path, *, wait: bool = False) -> int | None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # another session has it, or the file system knows no locks
+    except OSError:  # another session has it, or the file system does not support locks
         os.close(handle)
         return None
     return handle

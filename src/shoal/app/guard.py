@@ -1,4 +1,4 @@
-"""Access to the page: for the browser that has the address, on this machine, from the page itself."""
+"""Access control: only the browser that used the token, on this machine, may load the page and call it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import parse_qs
 
 __all__ = ["MOST_UPLOADED", "Guard"]
 
-MOST_UPLOADED = 2_000_000_000  # bytes of a file that is dragged in
+MOST_UPLOADED = 2_000_000_000  # bytes of a dragged-in file
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Nothing is loaded from other sites, and no other site may show the page. Vue's templates are compiled in the browser.
+# Load nothing from other sites, and let no other site show the page. Vue compiles its templates in the browser.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws://127.0.0.1:*; "
@@ -29,14 +29,14 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
-# Not a redirect: after a click in another program a browser sends the cookie only with a page that it opens by itself.
+# Not a redirect: after a click in another program, browsers send a strict cookie only if the page itself navigates.
 WELCOME = b'<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>shoal</title></html>'
-REFUSED = b"shoal: this address is not open to you. Take the address that `shoal app` has printed; it works once."
-TOO_LARGE = b"shoal: a file that is sent may have 2 GB at most. Open a larger one by its path."
+REFUSED = b"shoal: access denied. Use the address that `shoal app` printed; it works once."
+TOO_LARGE = b"shoal: files of at most 2 GB can be dragged in. Open a larger one by its path."
 
 
 class Guard:
-    """Pass requests of the browser that used the token to an ASGI application, and refuse all others.
+    """ASGI middleware that passes requests of the browser that used the token and refuses all others.
 
     Examples
     --------
@@ -54,11 +54,11 @@ class Guard:
 
     @property
     def address(self) -> str:
-        """The address that opens the page, once."""
+        """The address that opens the page; it works once."""
         return f"http://{self._host}/?token={self._token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Pass, answer or refuse a request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif not self._is_at_home(scope):
@@ -74,7 +74,7 @@ class Guard:
             await _refuse(scope, receive, send)
 
     def _is_at_home(self, scope: Scope) -> bool:
-        """Return whether the host is this machine by its number, and the origin, if there is one, this page."""
+        """Return whether the host is this server's numeric address, and the origin, if present, this page."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin")
         at_home = headers.get(b"host", b"").decode("latin-1") == self._host
@@ -89,7 +89,7 @@ class Guard:
         return cookie is not None and hmac.compare_digest(cookie.value.encode(), self._cookie.encode())
 
     def _takes_token(self, scope: Scope) -> bool:
-        """Return whether the request has the token. It is accepted once."""
+        """Return whether the token of a request is valid. Tokens are single-use."""
         if self._token is None or scope["path"] != "/" or scope["method"] != "GET":
             return False
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -100,7 +100,7 @@ class Guard:
 
 
 def _is_too_large(scope: Scope) -> bool:
-    """Return whether a request is larger than a file and its form may be, or does not state its size."""
+    """Return whether a request exceeds the limit of a file and its form, or does not state its size."""
     if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
         return False
     length = dict(scope["headers"]).get(b"content-length", b"")

@@ -1,4 +1,4 @@
-"""Jobs in the background: they show progress, can be stopped, and never block the page."""
+"""Background jobs: they report progress, can be stopped and never block the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Job", "in_background"]
 
 @dataclass
 class Job:
-    """A job that runs, or has run, with its title for the page."""
+    """A running or finished job, with its title on the page."""
 
     title: str
     progress: shoal.Progress | None = None
@@ -24,14 +24,14 @@ class Job:
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def stop(self) -> None:
-        """Stop it: a search keeps the best so far, anything else leaves nothing."""
+        """Stop the job. A search keeps its best result so far; other work leaves nothing."""
         self.stopped = True
         self._stop.set()
 
     def _watch(self, progress: shoal.Progress) -> bool:
         self.progress = progress
         if self._stop.is_set():
-            self._stop.clear()  # once, as Ctrl-C: the best so far is still to be verified
+            self._stop.clear()  # only once, like Ctrl-C: the best result so far must still be verified
             return True
         return False
 
@@ -52,13 +52,13 @@ class Job:
 
     @property
     def share(self) -> float | None:
-        """The share that is done; None if that is not known."""
+        """The completed share of the work; None if it is unknown."""
         progress = self.progress
         return min(1.0, progress.done / progress.total) if progress is not None and progress.total else None
 
 
 async def in_background(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function in a thread that does not delay the end of the program."""
+    """Run a function in a daemon thread, which does not delay the end of the program."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -69,7 +69,7 @@ async def in_background(work: Callable[..., Any], *arguments: Any) -> Any:
     def run() -> None:
         try:
             result = work(*arguments)
-        except BaseException as error:  # noqa: BLE001  (raised again where the result is awaited)
+        except BaseException as error:  # noqa: BLE001  (re-raised where the result is awaited)
             raised: Any = error if isinstance(error, Exception) else RuntimeError(repr(error))
             _call(loop, settle, future.set_exception, raised)
         else:

@@ -1,4 +1,4 @@
-"""Dialogs for kinds of columns: the order of levels, a hierarchy, how dates are written, the columns of a place."""
+"""Dialogs for kinds of columns: the order of levels, a hierarchy, a date format, the columns of a place."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ __all__ = ["current_kind", "edit_kind", "kinds_for", "without_kind"]
 
 MOST_LEVELS = 100
 MOST_OF_HIERARCHY = 20_000_000  # bytes of a file
-TITLES = {"levels": "Order of", "hierarchy": "Hierarchy of", "format": "Dates of", "pair": "Place of"}
+TITLES = {"levels": "Order of", "hierarchy": "Hierarchy of", "format": "Date format of", "pair": "Place of"}
 
 
 def kinds_for(column: Any) -> dict[str, str]:
-    """Return the kinds that a column may have, with their labels."""
+    """Return the possible kinds of a column, with their labels."""
     kinds = {word: entry.label for word, entry in KINDS.items() if column.kind in entry.suits}
     return {"given": column.kind} | kinds if column.kind in KINDS["date"].suits and "ordinal" not in kinds else kinds
 
 
 def current_kind(tab: Tab, column: Any) -> str:
-    """Return the kind that a column has now."""
+    """Return the current kind of a column."""
     kind = tab.work.settings.kinds.get(column.name)
     if kind is None:
         plain = {"float": "number", "integer": "number", "boolean": "nominal"}.get(column.kind, column.kind)
         return plain if plain in kinds_for(column) else "given"
-    # A tree may be large, and saved work writes it in another form.
+    # Do not build the tree: it may be large, and saved work stores it in another form.
     return "hierarchy" if isinstance(kind, dict) and "ways" in kind else word_of_plain(kind)
 
 
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:
-    """Open the dialog of a kind; without an answer the column keeps its kind."""
+    """Open the dialog of a kind. If it is cancelled, the column keeps its kind."""
     values, dialog_name = tab.work.values_of(column.name), KINDS[kind].dialog
     if kind == "ordinal" and not tab.work.values:
-        tab.refuse("Values are hidden, and their order cannot be chosen. Show them in the step Table first.")
+        tab.refuse("Values are hidden, so they cannot be ordered. Show them in the Table step first.")
         return
     if kind == "ordinal" and len(values) > MOST_LEVELS:
-        tab.refuse(f"Column “{column.name}” has {len(values):,} values: too many to put in order by hand.")
+        tab.refuse(f"Column “{column.name}” has {len(values):,} values; at most {MOST_LEVELS} can be ordered by hand.")
         return
     title = f"{TITLES[dialog_name]} {column.name}"
     with dialog_over(tab, title, closed=tab.changed) as dialog:  # the form then shows the new kind
@@ -52,7 +52,7 @@ def edit_kind(tab: Tab, column: Any, kind: str) -> None:
 
 
 def without_kind(kinds: dict[Any, Any], name: Any) -> None:
-    """Remove the kind of a column, and of the columns that form one value with it."""
+    """Remove the kind of a column, and of the columns combined with it."""
     kind = kinds.pop(name, None)
     if isinstance(kind, dict) and "ways" not in kind:
         for partner in [partner for partner, same in kinds.items() if same == kind]:
@@ -60,7 +60,7 @@ def without_kind(kinds: dict[Any, Any], name: Any) -> None:
 
 
 def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
-    """Set a kind, or show why it is refused."""
+    """Set a kind, or show the error if it is refused."""
     try:
         request: Any = shoal.MaskRequest(k=2, kinds={name: kind})
     except shoal.ShoalError as error:
@@ -73,16 +73,16 @@ def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
 def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     kind = tab.work.settings.kinds.get(name)
     levels = list(kind) if isinstance(kind, list) else list(values)
-    hint("From the lowest to the highest. Drag a level, or move it with the arrows.")
+    hint("Sort the levels from lowest to highest: drag them or use the arrows.")
 
     def move(item: ui.row, by: int) -> None:
         place = list(column).index(item) + by
         if 0 <= place < len(levels):
             item.move(target_index=place)
-            # In the browser a row that is moved loses the focus.
+            # A moved row loses the focus in the browser.
             ui.run_javascript(f"setTimeout(() => getHtmlElement({arrows[item, by].id}).focus())")
 
-    # The rows themselves are moved, by the arrows here and by the mouse in the browser: the focus stays in its row.
+    # The arrows and the mouse move the existing rows instead of rebuilding the list, so the focus stays in its row.
     level_of: dict[ui.element, Any] = {}
     arrows: dict[tuple[ui.element, int], ui.element] = {}
     with ui.element("div").style("max-height: 50vh; overflow: auto; width: 100%"):
@@ -115,13 +115,13 @@ def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> Non
         await event.file.save(path)
         read(path)
 
-    with field("A CSV file with one line per value, from the value to the root"):
+    with field("Path of a CSV file with one line per value, from the value to the root"):
         entry = Entry("").style("width: 100%")
     with row():
         button("Use this file", lambda: read(typed_path(entry.value)), kind="main")
         upload(receive, MOST_OF_HIERARCHY)
     if not tab.work.values:
-        hint("Values are hidden: show them in the step Table to join them here.")
+        hint("Values are hidden. Show them in the Table step to group them here.")
     if tab.work.values and len(values) <= MOST_LEVELS:
         _value_groups(tab, name, values, dialog)
     else:
@@ -129,11 +129,11 @@ def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> Non
 
 
 def _value_groups(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    """Show an entry for the group of each value."""
+    """Show an entry for the group name of each value."""
     kind = tab.work.settings.kinds.get(name)
     ways = kind["ways"] if isinstance(kind, dict) and isinstance(kind["ways"], dict) else {}
-    text("h3", "Or join values")
-    hint("Name the group that each value belongs to. Values with the same name are joined; all groups meet at “all”.")
+    text("h3", "Or group the values")
+    hint("Enter a group name for each value. Values with the same group name are merged; “all” contains all groups.")
     entries = {}
     with ui.element("div").style("max-height: 36vh; overflow: auto; width: 100%"):
         for value in values:
@@ -151,18 +151,18 @@ def _value_groups(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> 
 def _date(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     kind = tab.work.settings.kinds.get(name)
     format_ = kind.partition(" ")[2] if isinstance(kind, str) and kind.startswith("date") else ""
-    with field("How they are written", "Such as %d.%m.%Y for 31.12.2024; empty for 2024-12-31."):
+    with field("Date format", "For example %d.%m.%Y for 31.12.2024. Leave it empty for 2024-12-31."):
         entry = Entry(format_)
     actions(dialog, "Use this format", lambda: _set(tab, name, f"date {entry.value}".strip(), dialog))
 
 
 def _place(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    """Show a choice of the columns with the latitude and the longitude."""
-    hint("Latitudes and longitudes in degrees. Both columns get the kind, and distances are metres.")
+    """Show selections of the latitude and longitude columns."""
+    hint("Latitude and longitude are in degrees, distances in metres. Both columns get this kind.")
     names = {str(column): column for column in tab.work.settings.roles}
     chosen = {"latitude": str(name), "longitude": str(name)}
     for coordinate in chosen:
-        label = f"Column of {coordinate}s"
+        label = f"{coordinate.capitalize()} column"
         with field(label):
             Select({n: n for n in names}, str(name), partial(chosen.__setitem__, coordinate), label=label)
 

@@ -1,4 +1,4 @@
-"""The page: five steps, each open at any time, and messages about the table and the job in the background."""
+"""The page: five steps, each available at any time, and messages about the table and the background job."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STEPS: dict[str, tuple[str, Callable[[Tab], None]]] = {
     "compare": ("Compare", compare_step.show),
     "release": ("Release", release_step.show),
 }
-# The server ends when its last page is closed; after a reload another page follows.
+# The server ends some time after its last page is closed; a reload also closes a page but opens another.
 CLOSED = 'addEventListener("pagehide", () => navigator.sendBeacon("/closed"))'
 LEAVING = 'addEventListener("beforeunload", (event) => { if (window.unsaved) event.preventDefault() })'
-# Rebuilding a step keeps the focus and the text that is being typed.
+# Keep the focus and unfinished text while a step is rebuilt.
 KEEP_FOCUS = """(() => {
     const name = (e) => e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText;
     const before = document.activeElement, called = name(before);
@@ -63,7 +63,7 @@ def build(tab: Tab) -> None:
     with ui.element("main").classes("s-main") as main:
         content()
     tab.layer = ui.element("div")
-    ui.skip_link("Skip to the step", target=main)
+    ui.skip_link("Skip to content", target=main)
     state: dict[str, object] = {"revision": tab.revision, "step": tab.work.step, "unsaved": False}
     _mark(steps, tab.work.step)
 
@@ -103,38 +103,40 @@ def _content(tab: Tab) -> None:
     if work.job is not None and work.busy:
         _job(work.job)
     elif work.table.changed:
-        message = f"Table {work.table.title} has changed on disk since it was opened. Read it again before you go on."
+        message = (
+            f"Table {work.table.title} has changed on disk since it was opened. Read it again before you continue."
+        )
         banner(message, {"Read it again": tab.read_again}, test="changed", alert=True)
     if work.restored:
         ways = {"Keep them": lambda: tab.change(restored=False), "Use the proposed settings": tab.propose_again}
-        banner("The settings of this table are those of your last session.", ways, test="restored")
+        banner("The settings of this table were restored from your last session.", ways, test="restored")
     if work.inspection is None and work.step != "table":
         text("h1", STEPS[work.step][0])
-        text("p", "Choose a table first: everything else follows from it.", "s-lead")
+        text("p", "Choose a table first. All other steps need it.", "s-lead")
         button("Choose a table", lambda: tab.go("table"), kind="main")
         return
     STEPS[work.step][1](tab)
 
 
 def _state(work: Work) -> None:
-    """Show which table is open, and which version is chosen."""
+    """Show the open table and the chosen version."""
     if work.inspection is None:
         return
     records, columns = work.inspection.records, len(work.columns)
     words = f"{work.table.title}: {records:,} record{'s' * (records != 1)}, {columns} column{'s' * (columns != 1)}"
     if work.table.partial:
-        words += " in the part that is shown"
+        words += " in the part shown"
     if work.current is not None:
         words += f" · {work.current.title}, information loss {work.current.figures['loss']:.2f} %"
     text("p", words, "s-hint").style("margin: 8px 0 0").props("data-test=state")
 
 
 def _job(job: Job) -> None:
-    """Show a job, its progress and the time left, and a way to stop it."""
+    """Show a job with its progress, the time left and a Stop button."""
     with ui.element("div").classes("s-job").props("role=status data-test=job"):
         title = text("span", f"{job.title} …")
-        bar = ui.element("progress").props('aria-label="How much is done"')
-        stop = button("Stop", job.stop, label="Stop; what was found so far is kept")
+        bar = ui.element("progress").props('aria-label="Progress"')
+        stop = button("Stop", job.stop, label="Stop; a search keeps its best result so far")
 
     def follow() -> None:
         progress = job.progress

@@ -28,7 +28,7 @@ from shoal.app.widgets import VALUE, Entry, Select, button, card, field, heading
 __all__ = ["show"]
 
 MOST_K = 50
-CASES = ("missing", "small", "integers", "aggregate")  # each a choice among words
+CASES = ("missing", "small", "integers", "aggregate")  # parameters with fixed choices
 NUMBERS = ("refine", "seed")
 
 
@@ -36,8 +36,8 @@ def show(tab: Tab) -> None:
     """Show the step."""
     heading(
         "Protect",
-        "Every record is hidden in a group of at least k similar ones, and the group's values replace its own. "
-        "A larger k protects more and costs more.",
+        "Every record joins a group of at least k similar records, and the group's values replace its own. "
+        "A larger k protects more but loses more information.",
     )
     with ui.element("div").classes("s-two"):
         with ui.element("div"):
@@ -50,7 +50,7 @@ def show(tab: Tab) -> None:
 
 
 def _put(tab: Tab, name: str, value: Any) -> None:
-    """Set a parameter, or remove it if it has its default."""
+    """Set a parameter, or remove it if the value is its default."""
     parameters = tab.work.settings.asked
     if value in ("", None) or value == default_of(name):
         parameters.pop(name, None)
@@ -75,7 +75,7 @@ def _size(tab: Tab) -> None:
             slider.props("type=range min=2")
             slider.props["max"] = str(MOST_K)
             slider.props["defaultValue"] = str(parameters["k"])
-            slider.props["aria-label"] = "Group size k, by moving"
+            slider.props["aria-label"] = "Group size k, slider"
             slider.on("input", lambda e: set_k(e.args, lambda: number), js_handler=VALUE, throttle=0.1)
             number = Entry(
                 str(parameters["k"]), lambda value: set_k(value, lambda: slider), label=LABELS["k"], kind="number"
@@ -86,7 +86,7 @@ def _size(tab: Tab) -> None:
 
 
 def _preview(tab: Tab) -> None:
-    """Show what the settings cost on a sample, and follow their changes."""
+    """Show the cost of the settings on a sample, and update it when they change."""
     settings = tab.work.settings
     measured: dict[str, Any] = {}
 
@@ -113,11 +113,11 @@ def _preview(tab: Tab) -> None:
 
 def _cost(sample: Preview | None) -> str:
     if sample is None:
-        return "A sample cannot show the cost of these settings. Mask the table."
-    linked = "" if sample.linked is None else f", and {100 * sample.linked:.1f} % of its records could be linked"
+        return "A sample cannot show the cost of these settings. Mask the table to see it."
+    linked = "" if sample.linked is None else f", and {100 * sample.linked:.1f} % of the records could be linked"
     return (
-        f"A sample of {sample.records:,} records loses {sample.loss:.2f} % of its information by {sample.method}"
-        f"{linked}. All records together usually lose less: they are nearer to each other."
+        f"A sample of {sample.records:,} records loses {sample.loss:.2f} % of its information "
+        f"with method {sample.method}{linked}. The whole table usually loses less: its records are closer together."
     )
 
 
@@ -147,7 +147,7 @@ def _method(tab: Tab) -> None:
 
 
 def _option(tab: Tab, option: Any) -> None:
-    """Show an option of a method, as the registry describes it."""
+    """Show an option of a method, from its entry in the registry."""
     parameters = tab.work.settings.asked
     value = parameters.get("options", {}).get(option.name, option.default)
 
@@ -165,7 +165,7 @@ def _option(tab: Tab, option: Any) -> None:
         return
     with field(title, option.help):
         if option.choices:
-            usual = {} if option.default in option.choices else {"": "as usual"}
+            usual = {} if option.default in option.choices else {"": "default"}
             Select(usual | {str(c): str(c) for c in option.choices}, "" if value is None else str(value), put)
         else:
             Entry(str(value) if isinstance(value, (int, float, str)) else "", put)
@@ -175,25 +175,25 @@ def _number(entry: Any, kind: type) -> Any:
     try:
         return kind(entry)
     except (TypeError, ValueError):
-        return entry  # the request refuses it by name
+        return entry  # the request refuses it and names it
 
 
 def _choice(tab: Tab, name: str) -> None:
-    """Show a parameter that is a choice among words."""
+    """Show a parameter with fixed choices."""
     usual = default_of(name)
-    options = {} if usual in choices_of(name) else {"": "as usual"}
+    options = {} if usual in choices_of(name) else {"": "default"}
     options |= choices_of(name)
     Select(options, tab.work.settings.asked.get(name, usual) or "", partial(_put, tab, name))
 
 
 def _promises(tab: Tab) -> None:
     settings = tab.work.settings
-    with card("Promises about confidential columns"):
+    with card("Promises for sensitive columns"):
         columns = settings.named("confidential")
         if not columns:
-            hint("No column is confidential. Give the role to a column in the step Roles to promise something of it.")
+            hint("No column is sensitive. Promises need a column with this role; set it in the Roles step.")
             return
-        text("p", f"About {', '.join(map(str, columns))}: what nobody should learn of anybody.")
+        text("p", f"These promises apply to {', '.join(map(str, columns))}.")
         for name in PROMISES:
             with field(LABELS[name], help_of(name)):
                 Entry(str(settings.asked.get(name, "")), partial(_put, tab, name))
@@ -208,7 +208,7 @@ def _cases(tab: Tab) -> None:
         with ui.element("details").classes("s-more"):
             text("summary", "More: zeros, sums, refinement, order, random seed")
             _zeros(tab)
-            with field(LABELS["sums"], help_of("sums") + " One on each line."):
+            with field(LABELS["sums"], help_of("sums") + " One per line."):
                 area = ui.element("textarea").classes("s-in").props("rows=2")
                 area.props["defaultValue"] = "\n".join(parameters.get("sums", []))
                 area.on("change", lambda event: _put_sums(tab, event.args), js_handler=VALUE)
@@ -251,7 +251,7 @@ def _start(tab: Tab) -> None:
         except shoal.ShoalError as error:
             text("p", error.worded(in_labels), "s-note")
         button("Mask", lambda: _mask(tab), kind="main")
-        hint("The table is masked, verified and measured in the background. Every version is kept in the step Compare.")
+        hint("The table is masked, verified and measured in the background. The Compare step keeps every version.")
 
 
 def _mask(tab: Tab) -> None:

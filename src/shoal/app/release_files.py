@@ -1,4 +1,4 @@
-"""The files of a release: the masked table, report, manifest, labels and hierarchies, and where they go."""
+"""The files of a release and their paths: masked table, report, manifest, labels and hierarchies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ENDINGS = {"report": "-report.html", "manifest": "-manifest.json", "labels": "-l
 
 
 def targets_of(masked: Path, release: shoal.Release, selected: Mapping[str, bool]) -> dict[str, Path]:
-    """Return the paths of the files of a release; all are named after the masked one."""
+    """Return the paths of the files of a release, all named after the masked file."""
     files = {name: masked.with_name(masked.stem + ending) for name, ending in ENDINGS.items() if selected[name]}
     hierarchies = {f"hierarchy {name}": path for name, path in hierarchy_files(masked, release).items()}
     return {"masked": masked, **files, **hierarchies}
 
 
 def hierarchy_files(masked: Path, release: shoal.Release) -> dict[Any, Path]:
-    """Return the files of hierarchies by column: a command names them."""
+    """Return the paths of the hierarchy files by column, for the command."""
     kinds = release.parameters["kinds"] or {}
     return {
         name: masked.with_name(f"{masked.stem}-hierarchy-{place}.csv")
@@ -36,23 +36,23 @@ def hierarchy_files(masked: Path, release: shoal.Release) -> dict[Any, Path]:
 
 
 def check_targets(version: Version, table: OpenedFile, files: Mapping[str, Path], *, replace: Sequence[Path]) -> None:
-    """Refuse paths that must not be written; only those of `replace` may exist."""
+    """Refuse paths that must not be written; only paths in `replace` may exist."""
     masked, ending = files["masked"], version.masked_file(table).suffix
     if not masked.parent.is_dir():
-        raise shoal.FileError(f"Folder {masked.parent} does not exist. Make it first, or name another.")
+        raise shoal.FileError(f"Folder {masked.parent} does not exist. Create it, or choose another folder.")
     for path in files.values():
         if path.exists() and path.samefile(table.path):
-            raise shoal.FileError(f"File {path} is the table itself. Name another.")
+            raise shoal.FileError(f"File {path} is the table itself. Choose another name.")
         if path.exists() and path not in replace:
-            raise shoal.FileError(f"File {path} already exists. Name another, or write again to replace it.")
+            raise shoal.FileError(f"File {path} already exists. Choose another name, or write again to replace it.")
     if masked.suffix != ending:
-        raise shoal.FileError(f"File {masked} must end in {ending}, as the table does.")
+        raise shoal.FileError(f"File {masked} must end in {ending}. Change its name.")
 
 
 def write_files(
     version: Version, table: OpenedFile, files: Mapping[str, Path], *, replace: Sequence[Path]
 ) -> list[Path]:
-    """Write the files of a version; after a crash each is the old one or the new one."""
+    """Write the files of a version; after a crash, each file is either the old or the new one."""
     require_unchanged(table)
     check_targets(version, table, files, replace=replace)
     release: Any = version.release
@@ -85,7 +85,7 @@ def _write_ways(kinds: Mapping[Any, Any], name: str, path: Path) -> None:
 
 
 def make_report(version: Version, table: OpenedFile, output: Path) -> Path:
-    """Make the report as `shoal mask --report` does, with the same method at other k on its map."""
+    """Make the report like `shoal mask --report`, with the same method at other k on its map."""
     release: Any = version.release
     if version.comparison is None:
         version.comparison = shoal.compare_around(release, table.path)

@@ -1,4 +1,4 @@
-"""Step 5, Release: what is protected and what is not, warnings to confirm, the files, and how to repeat the run."""
+"""Step 5, Release: the protection, warnings to confirm, files to write, and commands that repeat the run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from shoal.app.work import ReleaseForm
 __all__ = ["show", "warnings_of"]
 
 FILES = {
-    "report": "Report: a page to read, print and publish, without any original value",
-    "manifest": "Manifest: the record of the run, to repeat it to the byte and to audit it",
-    "labels": "Labels: the group of each record. Keep them to yourself",
+    "report": "Report: a page to read, print and publish, without original values",
+    "manifest": "Manifest: a record of the run, to audit it and to repeat it byte for byte",
+    "labels": "Labels: the group of each record. Keep this file private",
 }
 
 
 def show(tab: Tab) -> None:
     """Show the step."""
-    heading("Release", "Read what is protected and what is not, tick off the warnings, and write the files.")
+    heading("Release", "Check what is protected and what is not, confirm the warnings, and write the files.")
     version = tab.work.current
     if version is None:
         _elsewhere(tab, "There is no version yet.", "protect")
     elif version.release is None:
-        _elsewhere(tab, "The chosen version was opened from a file: run it again first.", "compare")
+        _elsewhere(tab, "The chosen version is from saved work. Run it again first.", "compare")
     elif _changes(tab, version):
         _refuse_outdated(tab, version)
     else:
@@ -52,9 +52,9 @@ def _elsewhere(tab: Tab, message: str, step: str) -> None:
 
 
 def _changes(tab: Tab, version: Version) -> list[str]:
-    """List what has changed since a version was made. If anything has, its warnings must be confirmed again."""
+    """List the changes since a version was made. If there are any, its warnings must be confirmed again."""
     work = tab.work
-    changes = [f"The file {work.table.title} on disk"] if work.table.changed else []
+    changes = [f"File {work.table.title} on disk"] if work.table.changed else []
     changes += work.settings.changes_since(version.settings)
     if changes:
         work.confirmed.pop(version.number, None)
@@ -62,7 +62,7 @@ def _changes(tab: Tab, version: Version) -> list[str]:
 
 
 def _refuse_outdated(tab: Tab, version: Version) -> None:
-    """Show why a version cannot be released, and what to do."""
+    """Show the changes that prevent a release, and buttons to resolve them."""
 
     def run() -> None:
         tab.start_version()
@@ -73,16 +73,16 @@ def _refuse_outdated(tab: Tab, version: Version) -> None:
         tab.changed()
 
     with card(f"Version {version.number} is out of date"), ui.element("div").props("data-test=outdated"):
-        text("p", f"This has changed since version {version.number} was made, so it is not released:")
+        text("p", f"Version {version.number} cannot be released, because this has changed since it was made:")
         with ui.element("ul"):
             for change in _changes(tab, version):
                 text("li", change)
         if tab.work.table.changed:
             return  # the page offers to read it again
-        hint("Run again to release what the form shows now. Confirm the warnings of the new version then.")
+        hint("Run it again to use the current settings, then confirm the warnings of the new version.")
         with row().style("margin-top: 12px"):
             button("Run again with the current settings", run, kind="main")
-            button(f"Return to the settings of version {version.number}", restore)
+            button(f"Restore the settings of version {version.number}", restore)
 
 
 def warnings_of(version: Version) -> list[str]:
@@ -95,12 +95,10 @@ def warnings_of(version: Version) -> list[str]:
         warnings.append(f"Unchanged columns: {', '.join(map(str, release.left))}.")
     warnings += [sentence(note.worded(in_labels)) for note in release.notes]
     if version.stopped:
-        warnings.append(
-            "The search was stopped early: this is the best that had been found by then, verified as any other."
-        )
+        warnings.append("The search was stopped early. This is its best result up to then, verified like any other.")
     if not version.repeatable:
         warnings.append(
-            "A second run may give other values: this one had a time limit, was stopped, or is in random order."
+            "A second run may give different values: this one had a time limit, was stopped, or is in random order."
         )
     return warnings
 
@@ -121,16 +119,16 @@ def _checklist(tab: Tab, version: Version, release: shoal.Release, changed: Call
             tick(warning, warning in confirmed, partial(confirm, warning))
         text("h3", "What is protected").style("margin-top: 12px")
         text("p", sentence(release.verified)).style("margin: 4px 0").props("data-test=verified")
-        hint("Counted again in the masked table itself. It holds for the columns that are named, and for no other.")
+        hint("Counted again in the masked table itself. It applies only to the columns named here.")
         text("h3", "What you should know").style("margin-top: 12px")
         for warning in others:
             tick(warning, warning in confirmed, partial(confirm, warning))
         if not others:
-            hint("There is nothing else to warn of." if first else "There is nothing to warn of.")
+            hint("There are no other warnings." if first else "There are no warnings.")
 
 
 def _files(tab: Tab, version: Version, release: shoal.Release) -> Callable[[], object]:
-    """Show the form of the files; return a function that updates the button that writes them."""
+    """Show the form of the files; return a function that updates its button."""
     table = tab.work.table
     if tab.work.form is None:
         name = version.masked_file(table).name
@@ -144,7 +142,7 @@ def _files(tab: Tab, version: Version, release: shoal.Release) -> Callable[[], o
         for file, words in FILES.items():
             tick(words, form.selected[file], partial(form.selected.__setitem__, file))
             if file == "manifest" and table.dragged:
-                hint(f"The place of {table.title} is not known: the manifest has its name and SHA-256.")
+                hint(f"The folder of {table.title} is unknown, so the manifest records its name and SHA-256.")
         hint(help_of("labels"))
         ready = ui.refreshable(lambda: _ready(tab, version, partial(_start_writing, tab, version, release, form)))
         ready()
@@ -155,22 +153,22 @@ def _files(tab: Tab, version: Version, release: shoal.Release) -> Callable[[], o
 
 
 def _ready(tab: Tab, version: Version, write: Callable[[], None]) -> None:
-    """Show the button that writes, enabled once all warnings are confirmed."""
+    """Show the button that writes the files; enable it once all warnings are confirmed."""
     unread = len(_unread(tab, version))
     element = button("Write the files", write, kind="main")
     if unread:
         element.props("disabled")
-        hint(f"Tick off the {unread} warnings first." if unread > 1 else "Tick off the warning first.")
+        hint(f"Confirm the {unread} warnings first." if unread > 1 else "Confirm the warning first.")
 
 
 def _unread(tab: Tab, version: Version) -> list[str]:
-    """Return the warnings that are not confirmed."""
+    """Return the unconfirmed warnings."""
     confirmed = tab.work.confirmed.get(version.number, set())
     return [warning for warning in warnings_of(version) if warning not in confirmed]
 
 
 def _may_write(tab: Tab, version: Version) -> bool:
-    """Return whether a version is up to date and its warnings are confirmed; show the step again if not."""
+    """Return whether a version is up to date and its warnings are confirmed; if not, rebuild the page."""
     allowed = tab.work.version(version.number) is version and not _changes(tab, version) and not _unread(tab, version)
     if not allowed:
         tab.changed()
@@ -178,7 +176,7 @@ def _may_write(tab: Tab, version: Version) -> bool:
 
 
 def _start_writing(tab: Tab, version: Version, release: shoal.Release, form: ReleaseForm) -> None:
-    """Write the files that the form names, after a question if some of them exist."""
+    """Write the files of the form; ask first if some of them exist."""
     if not _may_write(tab, version):
         return
     files = targets_of((typed_path(form.folder) / form.name.strip()).absolute(), release, form.selected)
@@ -196,19 +194,19 @@ def _start_writing(tab: Tab, version: Version, release: shoal.Release, form: Rel
 
 
 def _write(tab: Tab, version: Version, files: Mapping[str, Path], replace: Sequence[Path]) -> None:
-    """Write files in the background; only those of `replace` may exist."""
+    """Write files in the background; only paths in `replace` may exist."""
     work = tab.work
 
     def done(paths: list[Path]) -> None:
         version.figures.update(written=[str(path) for path in paths])
         work.unsaved = False
 
-    if _may_write(tab, version):  # again: a question may have stayed open for long
+    if _may_write(tab, version):  # checked again: the question may have been open for a while
         tab.run("Writing the files", lambda: write_files(version, work.table, files, replace=replace), done)
 
 
 def _repeat(tab: Tab, version: Version, release: shoal.Release) -> None:
-    """Show the run as a command and as Python."""
+    """Show the command and the Python call that repeat the run."""
     table = tab.work.table
     source, folder = (table.title, Path()) if table.dragged else (str(table.path), table.folder)
     target = Path((version.figures.get("written") or [folder / version.masked_file(table).name])[0])
@@ -217,15 +215,15 @@ def _repeat(tab: Tab, version: Version, release: shoal.Release) -> None:
         "Command": release.command(source, str(target), hierarchies),
         "Python": release.call(source, str(target)),
     }
-    with card("Do it again without the page"):
+    with card("Repeat without the page"):
         same = (
-            "give the same bytes as the masked file"
+            "reproduce the masked file byte for byte"
             if version.repeatable
-            else "run the same, but may give other values"
+            else "repeat the run, but may give different values"
         )
         hint(f"Both {same}.")
         if table.dragged:
-            hint(f"Write in the folder of {table.title}: it was dragged in, and its place is not known.")
+            hint(f"The table was dragged in, so run this in the folder of {table.title}.")
         for label, lines in code.items():
             with row().style("justify-content: space-between"):
                 text("h3", label)
@@ -238,7 +236,7 @@ def _repeat(tab: Tab, version: Version, release: shoal.Release) -> None:
 def _report(tab: Tab, version: Version) -> None:
     table = tab.work.table
     with card("Report"):
-        hint("For readers who do not program, without any original value: it may be published.")
+        hint("For readers who do not program. It contains no original values and may be published.")
         if not version.report.exists():
             make = partial(make_report, version, table, version.masked_file(table))
             button("Make the report", lambda: tab.run("Making the report", make))

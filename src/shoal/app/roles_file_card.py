@@ -1,4 +1,4 @@
-"""The roles file of the step Roles: use one, and save the roles of the form as one."""
+"""The roles file card of the Roles step: use a roles file, or save the roles of the form as one."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ENDING = ".roles.toml"
 
 
 def use_roles(work: Work, path: Path) -> None:
-    """Give the columns the roles of a file, or refuse one that does not fit the table."""
+    """Use the roles of a file; refuse a file that does not fit the table."""
     inspection: Any = work.inspection
     roles = shoal.Roles.read(path, list(work.settings.roles))
     work.settings = work.settings.with_roles(roles, inspection.asked)
 
 
 def save_roles(work: Work, path: Path) -> str:
-    """Write the roles of the form to a file; return the command that masks with them as the form does."""
+    """Write the roles of the form to a file; return the command that masks with this file like the form."""
     inspection, table = work.inspection, work.table
     if inspection is None:
-        raise shoal.InputError("No table is open.")
+        raise shoal.InputError("No table is open. Open one first.")
     request = work.settings.request(**table.csv, engine="local" if table.partial else None)
     roles = shoal.Roles.of(work.settings.parameters(), inspection.column_roles)
     roles.save(path, table.title)
@@ -42,8 +42,8 @@ def show(tab: Tab) -> None:
     """Show the card."""
     with card("Roles file"):
         hint(
-            "Holds the role, the kind and the codes for missing of every column, to review, edit and use again: here, "
-            "and with shoal mask --roles."
+            "Contains the role, kind and codes for missing values of every column. Review it, edit it, and use it "
+            "again here or with shoal mask --roles."
         )
         with row().style("align-items: flex-start"):
             _import(tab)
@@ -66,10 +66,10 @@ def _import(tab: Tab) -> None:
         use(path)
 
     def too_large() -> None:
-        refuse(f"A dragged-in roles file may have {MOST_OF_ROLES / 1e6:.0f} MB at most.")
+        refuse(f"Roles files of at most {MOST_OF_ROLES / 1e6:.0f} MB can be dragged in. Use the path of a larger one.")
 
     with _half():
-        with field("Path of a roles file", "It replaces all roles, kinds, codes for missing and importances."):
+        with field("Path of a roles file", "Replaces all roles, kinds, codes for missing values and importances."):
             entry = Entry("").style("width: 100%")
         button("Use this file", lambda: use(typed_path(entry.value)))
         upload(receive, MOST_OF_ROLES, too_large, label="Choose a roles file")
@@ -112,7 +112,7 @@ def _half() -> Any:
 
 
 def _alert(test: str) -> Any:
-    """Return a function that shows an error here, in the words of the page; no words hide it."""
+    """Return a function that shows an error here, with the labels of the page; empty text hides it."""
     element = text("p", "", "s-alert").props(f"role=alert data-test={test}").style("overflow-wrap: anywhere")
     element.set_visibility(False)
 

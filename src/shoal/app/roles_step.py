@@ -1,4 +1,4 @@
-"""Step 2, Roles: the role, kind, importance and scale of each column, and how many records are unique."""
+"""Step 2, Roles: the role, kind, importance and scale of each column, and the number of unique records."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from shoal.kinds.kind_registry import KINDS, SCALES
 __all__ = ["show"]
 
 BARS = 12
-UNTOUCHED = "In the release as it was: nothing is promised of it."
-ROWS = 50  # columns of the table on one sheet
+UNTOUCHED = "Released unchanged. No promise covers it."
+ROWS = 50  # columns of the table per sheet
 SIZES = (
     (1, 1, "unique"),
     (2, 2, "shared by 2"),
-    (3, 4, "by 3 or 4"),
-    (5, 9, "by 5 to 9"),
-    (10, 10**12, "by 10 or more"),
+    (3, 4, "shared by 3 or 4"),
+    (5, 9, "shared by 5 to 9"),
+    (10, 10**12, "shared by 10 or more"),
 )
 
 
@@ -35,10 +35,10 @@ def show(tab: Tab) -> None:
     """Show the step."""
     heading(
         "Roles",
-        "Say what each column is for. Keys are what an outsider may know of somebody: they are masked. "
-        "The figures follow every choice.",
+        "Choose a role for each column. Keys are masked: an outsider may know their values. "
+        "The figures update with every choice.",
     )
-    with card("How many records stand out"):
+    with card("Unique records"):
         counts = ui.refreshable(_counts)
         counts(tab, *tab.work.combination_sizes())
     latest = 0
@@ -48,13 +48,13 @@ def show(tab: Tab) -> None:
         latest += 1
         number = latest
         sizes, records = await in_background(tab.work.combination_sizes)
-        if number == latest:  # an earlier count may end later
+        if number == latest:  # an earlier count may finish later
             counts.refresh(tab, sizes, records)
 
     with card("Columns"):
         _grid(tab, recount)
     roles_file_card.show(tab)
-    with card("What roles, kinds, importance and scale mean"), ui.element("dl"):
+    with card("Roles, kinds, importance and scale"), ui.element("dl"):
         meanings = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
         meanings |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}
         meanings |= {LABELS["scale"]: help_of("scale")}
@@ -64,7 +64,7 @@ def show(tab: Tab) -> None:
 
 
 def _counts(tab: Tab, sizes: dict[int, int], records: int) -> None:
-    """Show how many records share their combination of keys and strata; `sizes` counts combinations by records."""
+    """Show how unique the records are; `sizes` has the number of combinations of keys and strata by their size."""
     keys = tab.work.settings.named("key", "stratum")
     if not keys:
         hint("No key is chosen.")
@@ -74,7 +74,7 @@ def _counts(tab: Tab, sizes: dict[int, int], records: int) -> None:
         over = "one key or stratum" if len(keys) == 1 else f"{len(keys)} keys and strata"
         share = f" ({100 * unique / records:.1f} %)" if records else ""
         fact(f"{unique:,}", f"of {records:,} records are unique over {over}{share}")
-        fact(f"{sum(sizes.values()):,}", "different combinations")
+        fact(f"{sum(sizes.values()):,}", "distinct combinations")
         rarest = min((size for size in sizes if size > 1), default=None)
         if rarest is None:
             fact("–", "no combination is shared")
@@ -84,7 +84,7 @@ def _counts(tab: Tab, sizes: dict[int, int], records: int) -> None:
         for low, high, words in SIZES:
             share_of_size = sum(size * number for size, number in sizes.items() if low <= size <= high)
             percent = 100 * share_of_size / max(records, 1)
-            text("span", f"{words}: {percent:.1f} % of records").style("color: var(--soft)")
+            text("span", f"{words}: {percent:.1f} %").style("color: var(--soft)")
 
 
 def _grid(tab: Tab, recount: Any) -> None:
@@ -97,7 +97,7 @@ def _grid(tab: Tab, recount: Any) -> None:
         scroll = ui.element("div").classes("s-scroll s-grid").style("max-height: none")
         with scroll, ui.element("table").classes("s-table").props('aria-label="Columns and their roles"'):
             with ui.element("thead"), ui.element("tr"):
-                for head in ("Column", "Role", "Kind", "Importance", "Scale", "Values", "Missing", "Spread", "Why"):
+                for head in ("Column", "Role", "Kind", "Importance", "Scale", "Values", "Missing", "Spread", "Reason"):
                     text("th", head, "n" if head in ("Values", "Missing") else "").props("scope=col")
             with ui.element("tbody"):
                 for column in columns[first : first + ROWS]:
@@ -105,7 +105,7 @@ def _grid(tab: Tab, recount: Any) -> None:
         if len(columns) > ROWS:
             with row().style("margin-top: 8px"):
                 text("span", f"Columns {first + 1} to {min(first + ROWS, len(columns))} of {len(columns)}")
-                button("Before", lambda: turn(-ROWS), kind="small")
+                button("Previous", lambda: turn(-ROWS), kind="small")
                 button("Next", lambda: turn(ROWS), kind="small")
 
     def turn(by: int) -> None:
@@ -157,7 +157,7 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
 
 
 def _kind(tab: Tab, column: Any) -> None:
-    """Show the choice of the kind of a column."""
+    """Show the kind of a column as a selection."""
     kinds, name, kind = tab.work.settings.kinds, column.name, current_kind(tab, column)
 
     def set_kind(chosen: str) -> None:
@@ -176,7 +176,7 @@ def _kind(tab: Tab, column: Any) -> None:
 
 
 def _bars(tab: Tab, name: Any) -> None:
-    """Draw a small histogram: of numbers by value, of categories the most frequent ones."""
+    """Draw a small histogram of the numbers or the most frequent categories of a column."""
     if tab.work.view is None:
         return
     heights = histogram(tab.work.view.column(name))
@@ -186,7 +186,7 @@ def _bars(tab: Tab, name: Any) -> None:
 
 
 def histogram(cells: pl.Series) -> list[int]:
-    """Count the cells of a column for a small picture.
+    """Return the counts of a small histogram: per interval of numbers, or per frequent value.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def histogram(cells: pl.Series) -> list[int]:
     present = cells.drop_nulls()
     if present.dtype.is_numeric() and present.n_unique() > BARS:
         values = present.to_numpy()
-        # A few values far away would push all others into one bar.
+        # A few outliers would push all other values into one bar.
         clipped = np.clip(values, *np.quantile(values, [0.01, 0.99]))
         return [int(count) for count in np.histogram(clipped, bins=BARS)[0]]
     counts = present.value_counts(sort=True)["count"].to_list()

@@ -1,4 +1,4 @@
-"""Saved work: settings and figures in a file that can be opened again, without values of the table."""
+"""Saved work: a file of settings and figures, without values of the table except codes for missing values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ENDING", "open_work", "save_work"]
 
 FORMAT = 1
 ENDING = ".shoal"
-# The figures of a card and their types: anybody may have changed a file.
+# The figures of a card and their types, which are checked because a file may have been edited.
 FIGURES: dict[str, Any] = {
     "method": str,
     "k": int,
@@ -42,7 +42,7 @@ def save_work(tab: Tab, path: Path) -> None:
     """Write the work of a tab to a file."""
     work = tab.work
     if path.suffix != ENDING:
-        tab.refuse(f"Saved work must end in {ENDING}, got “{path.name}”.")
+        tab.refuse(f"The name of saved work must end in {ENDING}, got “{path.name}”.")
         return
 
     def write() -> Path:
@@ -63,7 +63,7 @@ def _plain(work: Work) -> dict[str, Any]:
         "sha256": _digest(work.table.path),
         "csv": dict(work.table.csv),
         "settings": to_plain(work, work.settings),
-        "tries": [  # the name of versions in this format
+        "tries": [  # the name of versions in this file format
             {
                 "number": version.number,
                 "settings": to_plain(work, version.settings),
@@ -81,25 +81,25 @@ def open_work(tab: Tab, path: Path) -> None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["shoal work"] != FORMAT:
-            raise KeyError("shoal work")  # noqa: TRY301  (refused below as any other file that is not saved work)
+            raise KeyError("shoal work")  # noqa: TRY301  (refused below like any other file that is not saved work)
         original, digest = Path(content["table"]), content["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
-        tab.refuse(f"File {path} is not saved work of shoal. Choose one that ends in {ENDING}.")
+        tab.refuse(f"File {path} is not saved work of shoal. Choose a {ENDING} file.")
         return
     table = tab.work.table
     if original.is_absolute() and original.is_file():
         table = OpenedFile(original, str(original))
     elif tab.work.inspection is None:
         tab.refuse(
-            f"Table {original} of the saved work does not exist. Open it or drag it in, then open the work again."
+            f"Table {original} of the saved work does not exist. Open or drag in a copy, then open the work again."
         )
         return
 
     def check() -> None:
         if _digest(table.path) != digest:
             raise shoal.InputError(
-                f"Table {table.title} is not the one that the work was saved with: its content differs. Open or drag "
-                f"in {original.name} as it was, then open the work again."
+                f"Table {table.title} is not the table of the saved work: its content differs. Open or drag in "
+                f"{original.name} with its former content, then open the work again."
             )
 
     def restore() -> None:
@@ -109,8 +109,8 @@ def open_work(tab: Tab, path: Path) -> None:
             versions = [_read_version(work, plain) for plain in content["tries"]]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise shoal.InputError(
-                f"Saved work {path.name} does not fit table {table.title}: its settings or figures are not those that "
-                "shoal writes. The table is open with the proposed settings."
+                f"Saved work {path.name} does not fit table {table.title}: its settings or figures are invalid. The "
+                "table is open with the proposed settings."
             ) from None
         work.settings, work.versions, work.chosen = settings, versions, content["chosen"]
 
@@ -125,7 +125,7 @@ def _digest(path: Path) -> str:
 
 
 def _read_version(work: Work, plain: Mapping[str, Any]) -> Version:
-    """Return a version of saved work, or raise if its figures are not those of a version."""
+    """Return a version of saved work; raise an error if its figures are invalid."""
     figures = plain["figures"]
     for name, kind in FIGURES.items():
         _require(isinstance(figures[name], kind))

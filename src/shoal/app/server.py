@@ -1,4 +1,4 @@
-"""The server of the page: on this machine only, from the first page to the last one closed."""
+"""The server of the page: it serves this machine only and ends some time after the last page is closed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-CLOSED_SECONDS = 600.0  # after the last page was closed: time to come back to the work
-LOST_SECONDS = 1800.0  # after the last page was lost without having been closed, as a browser that sleeps
+CLOSED_SECONDS = 600.0  # time to return to the work after the last page was closed
+LOST_SECONDS = 1800.0  # time to return if the page was lost without being closed, as by a sleeping browser
 STORE_SECONDS = 1.0  # between two checks for changed settings
 
 
@@ -36,16 +36,16 @@ def serve(
     tell: Callable[[str], object] = print,
     wait: float = CLOSED_SECONDS,
 ) -> None:
-    """Serve the page until `wait` seconds after its last page was closed, or Ctrl-C; `tell` prints the address."""
+    """Serve the page until Ctrl-C or `wait` seconds after its last page was closed; print the address with `tell`."""
     folder = Folder(state_folder())
-    # Nothing is written to other places: neither dragged-in files while they arrive nor the state of the framework.
+    # Incoming files and the state of the framework are written to this folder only.
     tempfile.tempdir = str(folder.path)
     os.environ["NICEGUI_STORAGE_PATH"] = str(folder.path)
-    warnings.simplefilter("ignore", shoal.PrivacyWarning)  # the page shows them as notes of releases
+    warnings.simplefilter("ignore", shoal.PrivacyWarning)  # the page shows these warnings as notes of the release
     try:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
-            listening.listen()  # connections wait from now on: the address is printed before the server accepts any
+            listening.listen()  # connections are queued: the address is printed before the server accepts any
             guard = Guard(None, listening.getsockname()[1])
             site = _Site(folder, table, wait)
             _run(guard, site, listening, lambda: _announce(guard.address, browser=browser, tell=tell))
@@ -56,8 +56,8 @@ def serve(
 
 def _announce(address: str, *, browser: bool, tell: Callable[[str], object]) -> None:
     tell(
-        f"shoal is at {address}\nThe address works once, on this machine. Ctrl-C ends shoal, "
-        f"and so does closing the page, after {CLOSED_SECONDS / 60:.0f} minutes."
+        f"shoal runs at {address}\nThe address works once, on this machine only. shoal ends with Ctrl-C, or "
+        f"{CLOSED_SECONDS / 60:.0f} minutes after the page is closed."
     )
     if browser:
         webbrowser.open(address)
@@ -86,7 +86,7 @@ def _run(guard: Guard, site: _Site, listening: socket.socket, announce: Callable
     outer = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     looks = {"title": "shoal", "favicon": "🐟", "tailwind": False, "language": "en-US", "show_welcome_message": False}
     ui.run_with(outer, reconnect_timeout=30.0, binding_refresh_interval=None, **looks)  # type: ignore[arg-type]
-    app.config.quasar_config["loadingBar"]["skipHijack"] = True  # a bar without a name that flickers at every request
+    app.config.quasar_config["loadingBar"]["skipHijack"] = True  # an unlabelled bar that flickers with every request
     guard.app = outer
     config = uvicorn.Config(guard, log_level="error", lifespan="on", timeout_graceful_shutdown=1, ws_max_size=1 << 24)
     server = uvicorn.Server(config)
@@ -101,7 +101,7 @@ def _run(guard: Guard, site: _Site, listening: socket.socket, announce: Callable
 
 
 class _Site:
-    """The pages of the server, one with its own work per tab, and the reports."""
+    """The pages of the server, one per tab with its own work, and the reports."""
 
     def __init__(self, folder: Folder, table: Path | None, wait: float) -> None:
         self._folder, self._table = folder, table
@@ -109,7 +109,7 @@ class _Site:
         self.presence = _Presence(wait)
 
     async def page(self) -> None:
-        """Build the page of a tab; a tab that was reloaded gets its work back."""
+        """Build the page of a tab; a reloaded tab keeps its work."""
         from nicegui import ui
 
         from shoal.app.layout import build
@@ -134,7 +134,7 @@ class _Site:
         build(tab)
 
     def _take_closed(self, tab_id: str) -> Tab | None:
-        """Give a new page the work of the tab that was opened last, if that one has been closed."""
+        """Move the work of the last opened tab to a new page, if that tab was closed; otherwise return None."""
         if not self._tabs or self._tabs[next(reversed(self._tabs))].shown:
             return None
         self._tabs[tab_id] = self._tabs.popitem()[1]
@@ -147,15 +147,15 @@ class _Site:
         tab = self._tabs.get(tab_id)
         version = tab.work.version(number) if tab is not None else None
         if version is None or not version.report.is_file():
-            return PlainTextResponse("There is no such report: make it in the step Release.", 404)
+            return PlainTextResponse("This report does not exist. Make it in the Release step.", 404)
         return HTMLResponse(version.report.read_text(encoding="utf-8"))
 
     def close(self) -> None:
-        """Note that a page was closed or is being reloaded."""
+        """Record that a page was closed or is being reloaded."""
         self.presence.closed = True
 
     async def keep_settings(self) -> None:
-        """Write settings to the state folder soon after they were changed."""
+        """Store settings in the state folder soon after they change."""
         from shoal.app.jobs import in_background
 
         while True:
@@ -165,7 +165,7 @@ class _Site:
                     await in_background(write)
 
     def stop(self) -> None:
-        """Stop jobs, and store the settings."""
+        """Store the settings and stop the jobs."""
         for tab in self._tabs.values():
             write = tab.keep_settings()
             if write is not None:
@@ -175,7 +175,7 @@ class _Site:
 
 
 class _Presence:
-    """The number of open pages, and the time since there has been none."""
+    """The number of open pages, and the time when the last one was closed."""
 
     def __init__(self, wait: float) -> None:
         self._wait = wait
@@ -193,7 +193,7 @@ class _Presence:
             self._empty_since = time.monotonic()
 
     async def end(self, server: Any) -> None:
-        """End the server some time after the last page was closed."""
+        """End the server when there has been no page for the waiting time."""
         while not server.should_exit:
             await asyncio.sleep(0.2)
             if self._empty_since is None:

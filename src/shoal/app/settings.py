@@ -1,7 +1,7 @@
-"""Settings of a masking as the page holds them, and as plain values for a file.
+"""Settings of the form, and their plain values for a file.
 
-A file holds places in a column instead of its values, which mean nothing without the table: where settings name values
-(the order of levels, a hierarchy, codes for missing), it holds their place among the sorted values of the column.
+Where settings name values of the table (the order of levels, a hierarchy, codes for missing values), a file contains
+their positions among the sorted values of the column instead, which mean nothing without the table.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["ROLES", "Settings", "from_plain", "to_plain"]
 
 Name = Any
 
-# Roles of columns: their labels, and the parameter of a masking whose help explains them.
+# Roles of columns: their labels, and the parameter whose help text explains them.
 ROLES: dict[str, tuple[str, str]] = {
     "key": ("Key: masked", "columns"),
-    "stratum": ("Stratum: groups stay within", "by"),
-    "confidential": ("Confidential: kept, measured", "confidential"),
+    "stratum": ("Stratum", "by"),
+    "confidential": ("Sensitive: unchanged", "confidential"),
     "identifier": ("Identifier: left out", "identifiers"),
-    "unit": ("Unit: whose record it is", "unit"),
-    "unit left out": ("Unit, itself left out", "identifiers"),
+    "unit": ("Unit: unchanged", "unit"),
+    "unit left out": ("Unit: left out", "unit"),
     "weight": ("Weight", "weights"),
     "other": ("Released unchanged", "keep"),
 }
@@ -39,7 +39,7 @@ LISTS = {
     "identifier": "identifiers",
     "other": "keep",
 }
-BY_ROLE = {*LISTS.values(), "unit", "weights"}  # the parameters that follow from roles alone
+BY_ROLE = {*LISTS.values(), "unit", "weights"}  # parameters that depend on the roles alone
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Settings:
         """Return the settings that an inspection proposes."""
         request = dict(inspection.asked)
         identifiers = request["identifiers"] or []
-        roles = dict(inspection.roles) | dict.fromkeys(identifiers, "identifier")  # also keys that cannot be masked
+        roles = dict(inspection.roles) | dict.fromkeys(identifiers, "identifier")  # includes keys that cannot be masked
         if request["unit"] is not None:
             roles[request["unit"]] = "unit left out" if request["unit"] in identifiers else "unit"
         return cls(
@@ -70,7 +70,7 @@ class Settings:
         )
 
     def with_roles(self, roles: shoal.Roles, proposed: Mapping[str, Any]) -> Settings:
-        """Return settings with the roles of a file, without what was only proposed for those before."""
+        """Return settings with the roles of a file, without parameters proposed for the previous roles."""
         request: Any = shoal.MaskRequest(k=self.asked["k"], roles=roles)
         page_roles = {name: role for role, parameter in LISTS.items() for name in getattr(request, parameter) or ()}
         page_roles |= {request.unit: "unit left out", request.weights: "weight"}
@@ -87,7 +87,7 @@ class Settings:
         )
 
     def named(self, *roles: str) -> list[Name]:
-        """Return the columns of some roles."""
+        """Return the columns with one of these roles."""
         return [name for name, role in self.roles.items() if role in roles]
 
     def parameters(self) -> dict[str, Any]:
@@ -113,14 +113,16 @@ class Settings:
         }
 
     def request(self, **others: Any) -> shoal.MaskRequest:
-        """Return the request, with other parameters too, or refuse settings that cannot be combined."""
+        """Return the request with additional parameters; refuse settings that cannot be combined."""
         for role, columns in (("unit", self.named("unit", "unit left out")), ("weight", self.named("weight"))):
             if len(columns) > 1:
                 raise shoal.InputError(
-                    f"Role {role!r} can be given to one column, got {', '.join(map(str, columns))}. Choose one of them."
+                    f"Role {role!r} must belong to one column, got {', '.join(map(str, columns))}. Choose one of them."
                 )
         if not self.named("key"):
-            raise shoal.InputError("No column is a key: there is nothing to mask. Choose the keys in the step Roles.")
+            raise shoal.InputError(
+                "No column is a key, so there is nothing to mask. Choose the keys in the Roles step."
+            )
         options = self.asked.get("options", {})
         parameters = {name: value for name, value in self.parameters().items() if name not in options}
         return shoal.MaskRequest(**parameters, options=options, **others)
@@ -136,7 +138,7 @@ class Settings:
         return changes + [_change(name, new, old) for name in names if not (roles and name in BY_ROLE)]
 
     def copy(self) -> Settings:
-        """Return a copy that later changes do not touch."""
+        """Return a deep copy."""
         return deepcopy(self)
 
 
@@ -145,7 +147,7 @@ def _role(settings: Settings, name: Name) -> str:
 
 
 def _change(name: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> str:
-    """Return the label of a changed parameter, with both values where they are plain."""
+    """Return the label of a changed parameter, with both values unless one is a list or mapping."""
     label = LABELS.get(name, name.replace("_", " ").capitalize())
     values = [new.get(name), old.get(name)]
     if any(isinstance(value, (list, tuple, dict)) for value in values):
@@ -155,11 +157,11 @@ def _change(name: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> str:
 
 
 def to_plain(work: Work, settings: Settings) -> dict[str, Any]:
-    """Return settings as plain values, with places instead of values of the table."""
+    """Return settings as plain values, with positions instead of values of the table."""
     plain = asdict(settings)
     for name in {*settings.kinds, *settings.codes}:
         places = {value: place for place, value in enumerate(work.values_of(name))}
-        # A code may be spelled differently from the cells that it means.
+        # A code may be spelled differently from its cells.
         places |= {str(value): place for value, place in list(places.items())}
 
         def hide(value: Any, places: Mapping[Any, int] = places) -> Any:
@@ -170,7 +172,7 @@ def to_plain(work: Work, settings: Settings) -> dict[str, Any]:
 
 
 def from_plain(work: Work, plain: dict[str, Any]) -> Settings:
-    """Return settings with the values of the table in their places; raise ValueError if they are of another table."""
+    """Return settings with values of the table instead of positions; raise ValueError if they do not fit it."""
     try:
         for name in {*plain["kinds"], *plain["codes"]}:
             values = work.values_of(name)
@@ -189,7 +191,7 @@ def from_plain(work: Work, plain: dict[str, Any]) -> Settings:
 
 
 def _fits(work: Work, settings: Settings) -> bool:
-    """Return whether settings are for the columns of the table and hold only what the form can show."""
+    """Return whether settings match the columns of the table and contain only entries of the form."""
     columns, request = work.settings.roles.keys(), settings.asked
     return (
         settings.roles.keys() == columns
@@ -203,7 +205,7 @@ def _fits(work: Work, settings: Settings) -> bool:
 
 
 def _replace(plain: dict[str, Any], name: Any, change: Callable[[Any], Any]) -> None:
-    """Change every value of a column that settings name; a hierarchy is written as a list of ways."""
+    """Change every value of a column in plain settings; convert a hierarchy between mapping and list."""
     kind = plain["kinds"].get(name)
     if isinstance(kind, list):
         plain["kinds"][name] = [change(level) for level in kind]
@@ -219,5 +221,5 @@ def _replace(plain: dict[str, Any], name: Any, change: Callable[[Any], Any]) -> 
 
 
 def _are_lengths(ways: Any) -> bool:
-    """Return whether a hierarchy counts the first signs of codes: then it names no value of the table."""
+    """Return whether a hierarchy consists of code lengths, which name no value of the table."""
     return isinstance(ways, list) and all(isinstance(length, int) for length in ways)

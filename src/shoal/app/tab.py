@@ -1,4 +1,4 @@
-"""A tab of the browser: its work, its job in the background, and when its page is rebuilt."""
+"""A browser tab: its work, its background job and the rebuilding of its page."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from shoal.app.work import Work
 __all__ = ["Tab"]
 
 MOST_EARLIER = 5  # tables that are kept in memory with their versions
-BUSY = "Something is running already. Wait for its end, or stop it."
+BUSY = "Another job is running. Wait until it ends, or stop it."
 
 
 class Tab:
-    """The state of a tab. It outlives its page, which a reload rebuilds; `folder` has the files of the session."""
+    """The state of a browser tab, which outlives reloads of its page; `folder` has the files of the session."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.work = Work()
-        self.earlier: list[Work] = []  # with other tables: opening one by mistake loses nothing
-        self.refused: OpenedFile | None = None  # a table that could not be read, maybe for want of options
-        self.revision = 0  # the page is rebuilt when it grows
+        self.earlier: list[Work] = []  # with other tables, so that opening one by mistake loses nothing
+        self.refused: OpenedFile | None = None  # a table that could not be read, possibly for lack of options
+        self.revision = 0  # the page is rebuilt when it increases
         self.layer: Any = None  # the element of the page that contains its dialogs
-        self.client: Client | None = None  # the browser's end of the page
+        self.client: Client | None = None  # the connection to the browser
 
     @property
     def shown(self) -> bool:
-        """True if a page shows the tab."""
+        """True if a browser shows the page of the tab."""
         return self.client is not None and self.client.has_socket_connection
 
     @property
     def unsaved(self) -> bool:
-        """True if something would be lost when the tab is closed for good."""
+        """True if closing the tab for good would lose versions or a running job."""
         return any(work.unsaved or work.busy for work in (self.work, *self.earlier))
 
     def changed(self) -> None:
-        """Have the page rebuilt."""
+        """Request a rebuild of the page."""
         self.revision += 1
 
     def change(self, **values: Any) -> None:
-        """Change attributes of the work, and have the page rebuilt."""
+        """Change attributes of the work and request a rebuild of the page."""
         for name, value in values.items():
             setattr(self.work, name, value)
         self.changed()
@@ -63,15 +63,15 @@ class Tab:
             self.change(step=step)
 
     def refuse(self, error: Exception | str) -> None:
-        """Show an error in the words of the page."""
+        """Show an error with the labels of the page."""
         self.change(error=error.worded(in_labels) if isinstance(error, shoal.ShoalError) else str(error))
 
     def run(self, title: str, function: Callable[[], Any], done: Callable[[Any], None] = lambda _: None) -> None:
-        """Run a function in the background, one at a time; `done` gets its result, unless it was stopped."""
+        """Run a function as the background job; call `done` with its result, unless it was stopped without one."""
         if self.work.busy:
             self.refuse(BUSY)
             return
-        work = self.work  # not self.work below: opening a table replaces it
+        work = self.work  # used below, because opening a table replaces self.work
         job = work.job = Job(title)
         work.error = ""
 
@@ -86,7 +86,9 @@ class Tab:
                 self.work.error = error.worded(in_labels)
             except OSError as error:
                 place = f"{error.filename}: " if error.filename else ""
-                self.work.error = f"{place}{error.strerror or error}. Name another place, or see that it can be used."
+                self.work.error = (
+                    f"{place}{error.strerror or error}. Use another path, or check that this one is accessible."
+                )
             except Exception as error:
                 self.work.error = f"Unexpected error: {type(error).__name__}: {error}"
                 raise
@@ -106,10 +108,10 @@ class Tab:
         check: Callable[[], None] | None = None,
         then: Callable[[], None] | None = None,
     ) -> None:
-        """Open a table; it has a name if it was dragged in, `csv` has options of its file, `check` may refuse it."""
+        """Open a table. `name` is that of a dragged-in file, `csv` has reading options, `check` may refuse the file."""
         path = path.expanduser().absolute()
         table = OpenedFile(path, name or str(path), csv=csv or {})
-        stored: dict[str, Any] = {}  # of this table, by an earlier session
+        stored: dict[str, Any] = {}  # content of the state folder for this table, from an earlier session
 
         self.refused = table  # until it has been read
 
@@ -138,12 +140,12 @@ class Tab:
     def reopen(
         self, csv: Mapping[str, Any], then: Callable[[], None] | None = None, *, table: OpenedFile | None = None
     ) -> None:
-        """Open a table again with options of its file; the one that is open if none is named."""
+        """Open a table, by default the current one, again with other reading options."""
         table = table or self.work.table
         self.open(table.path, table.name if table.dragged else None, csv=csv, then=then)
 
     def read_again(self) -> None:
-        """Open the table again after it changed on disk; settings stay if it still has the same columns."""
+        """Open the table again after it changed on disk; keep the settings if it has the same columns."""
         settings = self.work.settings
 
         def keep() -> None:
@@ -153,7 +155,7 @@ class Tab:
         self.reopen(self.work.table.csv, keep)
 
     def back_to(self, earlier: Work) -> None:
-        """Go on with an earlier table and its versions."""
+        """Return to an earlier table and its versions."""
         if self.work.busy:
             self.refuse(BUSY)
             return
@@ -168,26 +170,26 @@ class Tab:
             self.earlier = [*self.earlier, self.work][-MOST_EARLIER:]
 
     def _restore(self, plain: dict[str, Any]) -> None:
-        """Restore settings of an earlier session, unless they do not fit the table."""
+        """Restore settings of an earlier session if they fit the table."""
         with contextlib.suppress(ValueError):
             self.work.settings = from_plain(self.work, plain)
             self.work.stored, self.work.restored = self.work.settings.copy(), True
 
     def propose_again(self) -> None:
-        """Replace restored settings by the proposed ones."""
+        """Replace restored settings with the proposed ones."""
         if self.work.inspection is not None:
             self.work.settings = Settings.proposed(self.work.inspection)
         self.change(restored=False)
 
     def keep_settings(self) -> Callable[[], None] | None:
-        """Return a function that writes the settings to the state folder, or None if they have not changed."""
+        """Return a function that stores changed settings in the state folder; None if nothing has changed."""
         changed = [
             work for work in (self.work, *self.earlier) if work.inspection is not None and work.settings != work.stored
         ]
         if not changed:
             return None
         for work in changed:
-            work.stored = work.settings.copy()  # before the background, where they may change while they are read
+            work.stored = work.settings.copy()  # copied now, because settings may change while a thread writes them
 
         def write() -> None:
             for work in changed:
@@ -198,7 +200,7 @@ class Tab:
         return write
 
     def start_version(self, rerun: Version | None = None) -> None:
-        """Mask the table with the settings of the form, or run a version again that was opened without its result."""
+        """Mask the table with the settings of the form, or rerun a version of saved work."""
         work = self.work
         if rerun is not None:
             work.choose(rerun)
@@ -212,7 +214,7 @@ class Tab:
             work.versions = sorted([*others, version], key=lambda any_version: any_version.number)
             work.compared = work.chosen if work.chosen != number else work.compared
             work.chosen = number
-            work.confirmed.pop(number, None)  # the warnings were those of another result
+            work.confirmed.pop(number, None)  # they were for another result
             work.unsaved = True
 
         try:

@@ -1,4 +1,4 @@
-"""The table file that is open on the page: its path, how it is read, and whether it has changed."""
+"""The table file that is open on the page: its path, reading options and changes on disk."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import shoal
 
 __all__ = ["HEAD", "MOST_BYTES", "OpenedFile", "identified", "inspect_table"]
 
-MOST = 50_000  # records by which roles and kinds are proposed
-MOST_BYTES = 1_000_000_000  # of a CSV or Parquet file that is read in full for the view
-HEAD = 200_000  # records of a larger one
+MOST = 50_000  # records from which roles and kinds are proposed
+MOST_BYTES = 1_000_000_000  # of a CSV or Parquet file; the page reads only the head of a larger one
+HEAD = 200_000  # records in the head of a larger file
 
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A table file: `name` differs from its path if it was dragged in, `key` finds its stored settings."""
+    """A table file. `name` differs from the path if it was dragged in; `key` identifies its stored settings."""
 
     path: Path
     name: str
     partial: bool = False  # too large: only its first records are shown and counted
-    csv: Mapping[str, Any] = field(default_factory=dict)  # options of its file, as far as the user has set them
-    stamp: tuple[int, int] | None = None  # size and modification time when it was opened
+    csv: Mapping[str, Any] = field(default_factory=dict)  # reading options that the user has set
+    stamp: tuple[int, int] | None = None  # size and modification time at opening
     key: str = ""
 
     @property
     def dragged(self) -> bool:
-        """True if it was dragged in: its place is not known."""
+        """True if the file was dragged in, so that its folder is unknown."""
         return str(self.path) != self.name
 
     @property
@@ -41,22 +41,22 @@ class OpenedFile:
 
     @property
     def suffix(self) -> str:
-        """Its ending, uncompressed."""
+        """The extension, without that of a compression."""
         return Path(self.title.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
 
     @property
     def ending(self) -> str:
-        """The ending of files made from it: its own if such files can be written, uncompressed."""
+        """The extension of output files: that of the table, uncompressed, or .csv if shoal cannot write its format."""
         return ".csv" if self.suffix in ("", ".sas7bdat") else self.suffix
 
     @property
     def folder(self) -> Path:
-        """The folder that is proposed for files made from it."""
+        """The proposed folder for output files."""
         return Path.home() if self.dragged else self.path.parent
 
     @property
     def changed(self) -> bool:
-        """True if the file on disk differs from the one that was opened."""
+        """True if the file has changed on disk since it was opened."""
         return self.stamp is not None and self.stamp != stamp_of(self.path)
 
 
@@ -71,8 +71,8 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
 
 def identified(table: OpenedFile) -> OpenedFile:
     """Return a table file with its stamp and key."""
-    stamp = stamp_of(table.path)  # before it is read: a later change must be seen
-    if table.dragged and stamp is not None:  # the copy has a new path each time
+    stamp = stamp_of(table.path)  # taken before the file is read, so that a later change is detected
+    if table.dragged and stamp is not None:  # each copy has a new path
         with table.path.open("rb") as file:
             key = hashlib.file_digest(file, "sha256").hexdigest()
     else:
@@ -81,7 +81,7 @@ def identified(table: OpenedFile) -> OpenedFile:
 
 
 def inspect_table(table: OpenedFile, scratch: Path) -> tuple[OpenedFile, shoal.Inspection]:
-    """Inspect a table, or the first records of a large one; `scratch` holds those of a CSV file for a moment."""
+    """Inspect a table, or the first records of a large one; `scratch` temporarily holds those of a CSV file."""
     path, large = table.path, table.path.is_file() and table.path.stat().st_size > MOST_BYTES
     if large and path.suffix.lower() in (".parquet", ".pq"):
         return replace(table, partial=True), shoal.inspect(_head_of_parquet(path), most=MOST)

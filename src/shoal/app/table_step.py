@@ -1,4 +1,4 @@
-"""Step 1, Table: choose a file, see its content and how it was read."""
+"""Step 1, Table: choose a file, view its content and correct its reading options."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ __all__ = ["show"]
 
 LAYOUT = ("skip_rows", "no_header")
 CSV = ("delimiter", "encoding", "decimal", "thousands", *LAYOUT)
-OPTIONS = {".csv": CSV, ".tsv": CSV, ".txt": CSV, ".xlsx": ("sheet", *LAYOUT)}  # of files, by their ending
+OPTIONS = {".csv": CSV, ".tsv": CSV, ".txt": CSV, ".xlsx": ("sheet", *LAYOUT)}  # of files, by their extension
 
 
 def show(tab: Tab) -> None:
     """Show the step."""
     heading("Table", "Choose the table to protect. It stays on this machine: nothing is sent anywhere.")
     if tab.refused is not None and not tab.work.busy and tab.refused.suffix in OPTIONS and tab.refused.path.is_file():
-        with card(f"Read {tab.refused.title} in another way"):
+        with card(f"Read {tab.refused.title} with other options"):
             _options(tab, tab.refused, tab.refused.csv)
     if tab.work.view is not None:
         _summary(tab)
@@ -58,13 +58,13 @@ def show(tab: Tab) -> None:
 
 
 def _earlier(tab: Tab) -> None:
-    """Show the tables that were open before, whose versions still exist."""
+    """Show the tables that were opened earlier in the tab, with their versions."""
     with card("Earlier in this tab"), ui.element("ul").classes("s-list"):
         for work in tab.earlier:
             title = work.table.title
             versions = {0: "no version yet", 1: "one version"}.get(len(work.versions), f"{len(work.versions)} versions")
             back = partial(tab.back_to, work)
-            list_row(f"{title}: {versions}", "Back to it", back, f"Back to {title} and its versions")
+            list_row(f"{title}: {versions}", "Go back", back, f"Go back to {title} and its versions")
 
 
 def _by_path(tab: Tab) -> None:
@@ -82,7 +82,7 @@ def _by_path(tab: Tab) -> None:
             with ui.element("ul").classes("s-list").props('aria-label="Recent tables"'):
                 for place in recent:
                     list_row(str(place), "Open", partial(tab.open, place), f"Open {place.name}")
-            button("Forget these", lambda: _forget(tab), kind="small")
+            button("Forget tables and settings", lambda: _forget(tab), kind="small")
 
 
 def _forget(tab: Tab) -> None:
@@ -99,11 +99,11 @@ def _by_dragging(tab: Tab) -> None:
         tab.open(path, name)
 
     def too_large() -> None:
-        tab.refuse(f"A dragged-in file may have {MOST_UPLOADED / 1e9:.0f} GB at most. Open a larger one by its path.")
+        tab.refuse(f"Files of at most {MOST_UPLOADED / 1e9:.0f} GB can be dragged in. Open a larger one by its path.")
 
     with card("Or drag a file in"):
         upload(receive, MOST_UPLOADED, too_large)
-        hint("It is copied to a folder that only you can read and removed when the page is closed.")
+        hint("It is copied to a folder that only you can read. The copy is removed when shoal ends.")
 
 
 def _summary(tab: Tab) -> None:
@@ -113,12 +113,14 @@ def _summary(tab: Tab) -> None:
     with card(table.title):
         size = table.path.stat().st_size if table.path.is_file() else 0
         with ui.element("div").classes("s-facts"):
-            fact(f"{inspection.records:,}", "records in the part that is shown" if table.partial else "records")
+            fact(f"{inspection.records:,}", "records in the part shown" if table.partial else "records")
             fact(f"{len(work.columns)}", "columns")
             fact(f"{size / 1e6:,.1f} MB", f"file, {view.memory / 1e6:,.1f} MB in memory")
-            fact(f"{sum(column.missing for column in work.columns):,}", "missing cells")
+            fact(f"{sum(column.missing for column in work.columns):,}", "missing values")
         if table.partial:
-            text("p", "This table is large: its first part is shown and counted. It is masked as a whole.", "s-note")
+            text(
+                "p", "This table is large: only its first part is shown and counted, but all of it is masked.", "s-note"
+            )
         with row().style("margin-top: 12px"):
             button("Next: Roles", lambda: tab.go("roles"), kind="main")
     with card("First records"):
@@ -130,25 +132,25 @@ def _summary(tab: Tab) -> None:
 
 
 def _reading(tab: Tab) -> None:
-    """Show how the file was read, with a way to correct it."""
+    """Show the reading options of the file, and let the user correct them."""
     work = tab.work
-    with card("How it was read"):
+    with card("Reading options"):
         if work.table.suffix in OPTIONS:
             detected = {name: {"\t": "tab"}.get(value or "", value or "") for name, value in work.view.format.items()}
             _options(tab, work.table, {**work.table.csv, **detected}, work.view.sheets)
-            hint("Detected in the file. Correct what is wrong and read it again; roles are then proposed again.")
+            hint("Detected in the file. Correct wrong options and read the file again; roles are then proposed again.")
         codes = {name: codes for name, codes in work.settings.codes.items() if codes}
         words = "; ".join(f"{name}: {', '.join(map(str, codes))}" for name, codes in codes.items())
-        with field("Codes for missing", f"{help_of('missing_codes')} Write them as income: -9, 99; job: ?"):
+        with field("Codes for missing", f"{help_of('missing_codes')} For example: income: -9, 99; job: ?"):
             Entry(words, lambda value: _set_codes(tab, value)).style("width: 100%")
 
 
 def _options(tab: Tab, table: OpenedFile, values: Mapping[str, Any], sheets: Sequence[str] = ()) -> None:
-    """Show the options of a file, and a button that reads it with them."""
+    """Show the reading options of a file, and a button that reads it again."""
     changes: dict[str, Any] = {}
 
     def put(name: str, value: Any) -> None:
-        # What is no number of lines is refused when the file is read.
+        # An invalid number of lines is refused when the file is read.
         changes[name] = int(value) if name == "skip_rows" and str(value).isdecimal() else value
 
     with row().style("align-items: flex-start"):
@@ -176,14 +178,14 @@ def _set_codes(tab: Tab, words: str) -> None:
     for part in filter(None, (part.strip() for part in words.split(";"))):
         name, _, listed = part.rpartition(":")
         if name.strip() not in names or not listed.strip():
-            tab.refuse(f"Codes must read “column: code, code”, with a column of the table; got “{part}”.")
+            tab.refuse(f"Codes must have the form “column: code, code” with a column of the table, got “{part}”.")
             return
         codes[names[name.strip()]] = [code.strip() for code in listed.split(",") if code.strip()]
     tab.work.settings.codes = codes
 
 
 def _browse(tab: Tab, *, saved: bool = False) -> None:
-    """Let the user choose a file of this machine."""
+    """Open a dialog to choose a file on this machine."""
     table = tab.work.table
     state = {"folder": table.path.parent if tab.work.inspection is not None and not table.dragged else Path.cwd()}
     with dialog_over(tab, "Open saved work" if saved else "Open a table") as dialog:
@@ -212,7 +214,7 @@ def _browse(tab: Tab, *, saved: bool = False) -> None:
 
 
 def _entries(folder: Path, *, saved: bool) -> list[Path]:
-    """Return the folder above, the folders and the files that can be opened."""
+    """Return the parent folder, the subfolders and the files that can be opened."""
     try:
         paths = [path for path in folder.iterdir() if not path.name.startswith(".") and os.access(path, os.R_OK)]
     except OSError:

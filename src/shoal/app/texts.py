@@ -1,4 +1,4 @@
-"""Labels and help texts of the page, from the request and the registry, for people who do not program."""
+"""Labels and help texts of the page, taken from the request and the method registry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROMISES = tuple(
 
 
 def in_labels(reference: Reference) -> str:
-    """Return a parameter by its label, and a setting as its label with the value.
+    """Return the label of a parameter, followed by the value if it is a setting.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def in_labels(reference: Reference) -> str:
 
 
 def help_of(name: str) -> str:
-    """Return the help of a parameter of a masking, without code.
+    """Return the help text of a parameter, with labels and quotes instead of code.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def help_of(name: str) -> str:
 
 
 def choices_of(name: str) -> dict[str, str]:
-    """Return the choices of a parameter, with their meanings."""
+    """Return the choices of a parameter, with their descriptions."""
     choices = _ITEMS[name].metadata["choices"]
     return {word: f"{word}: {meaning}" if meaning else word for word, meaning in choices.items()}
 
@@ -78,18 +78,18 @@ def default_of(parameter: str) -> Any:
 
 
 def methods() -> list[str]:
-    """Return the methods, the default first."""
+    """Return the names of all methods, the default first."""
     default = default_of("method")
     return [default, *(name for name in shoal.methods().names if name != default)]
 
 
 def _method(name: str) -> Any:
-    """Return a method of the registry; None if a file names one that does not exist."""
+    """Return a method of the registry; None if the name is unknown, as in an edited file."""
     return next((entry for entry in shoal.methods() if entry.name == name), None)
 
 
 def options_of(method: str) -> list[Any]:
-    """Return the options of a method that can be typed, without parameters of every masking."""
+    """Return the scalar options of a method, except those that are parameters of `shoal.mask`."""
     entry = _method(method)
     return [] if entry is None else [o for o in entry.options if o.scalar and o.name not in _ITEMS]
 
@@ -114,7 +114,7 @@ def sentence(note: str) -> str:
 
 
 def typed_path(words: str) -> Path:
-    """Return a path that was typed, or pasted with blanks or quotes around it.
+    """Return the path for typed or pasted text, without surrounding blanks and quotes.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def typed_path(words: str) -> Path:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration for people.
+    """Return a duration as readable text.
 
     Examples
     --------

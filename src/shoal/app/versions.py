@@ -1,4 +1,4 @@
-"""A version: a masking of the table with the settings of the form, and what it costs and protects."""
+"""A version: a masking of the table with the settings of the form, its information loss and its risk."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Preview", "Version", "make_version", "preview"]
 
 SAMPLE = 1000  # records of a preview
-MOST_MEASURED = 200_000  # records that are compared with their originals
+MOST_MEASURED = 200_000  # records of the largest release that is compared with the original
 CHANGED = "Table {} has changed on disk since it was opened. Read it again first."
 
 
 @dataclass
 class Version:
-    """A masking: its settings, the figures of its card, and its results, which opened work has not until it reruns."""
+    """A masking: its settings, the figures of its card and its results, which saved work lacks until a rerun."""
 
     number: int  # from 1
     settings: Settings
@@ -33,43 +33,43 @@ class Version:
     assessment: Any = field(default=None, repr=False)
     comparison: Any = field(default=None, repr=False)  # the method at other k, for the map of the report
     folder: Path | None = None  # of its masked table and labels
-    stopped: bool = False  # by hand: it is the best so far
+    stopped: bool = False  # by the user: the release is the best result up to then
 
     @property
     def title(self) -> str:
-        """Its number, method and k."""
+        """The number, method and k."""
         return f"Version {self.number}: {self.figures['method']}, k = {self.figures['k']}"
 
     def path(self, name: str) -> Path:
-        """Return the path of one of its files."""
+        """Return the path of a file of the version."""
         return Path(str(self.folder)) / name
 
     def masked_file(self, table: OpenedFile) -> Path:
-        """Return the path of its masked table, in the format of the original where that can be written."""
+        """Return the path of the masked table, in the format of the original if shoal can write it."""
         name = Path(table.title.removesuffix(".gz").removesuffix(".zst"))
         return self.path(f"{name.stem}-masked{table.ending}")
 
     @property
     def labels(self) -> Path:
-        """The path of its labels."""
+        """The path of the labels."""
         return self.path("labels.csv")
 
     @property
     def report(self) -> Path:
-        """The path of its report, once it is made."""
+        """The path of the report, once it is made."""
         return self.path("report.html")
 
     @property
     def repeatable(self) -> bool:
-        """True if the command gives the same bytes."""
+        """True if the command reproduces the masked table byte for byte."""
         return self.release is not None and self.release.repeatable and not self.stopped
 
 
 def make_version(work: Work, number: int, settings: Settings, folder: Path) -> Version:
-    """Mask the table, and measure the release."""
+    """Mask the table and measure the release."""
     table = work.table
     require_unchanged(table)
-    settings.request()  # refuse settings that cannot be combined before anything is read
+    settings.request()  # refuse invalid combinations before anything is read
     version = Version(number, settings, folder=folder)
     started = time.perf_counter()
     version.release = shoal.mask(
@@ -144,13 +144,13 @@ def _assess(original: Any, release: shoal.Release) -> Any:
 
 
 def _linked(assessment: Any) -> float | None:
-    """Return the share of records that an intruder links."""
+    """Return the share of linked records; None if it was not measured."""
     linkage = assessment.risk.linkage
     return None if linkage is None else linkage.share
 
 
 class Preview(NamedTuple):
-    """Figures of a masked sample: loss, share of records that could be linked, records, method."""
+    """Figures of a masked sample: information loss, share of linked records, number of records, method."""
 
     loss: float
     linked: float | None
@@ -159,13 +159,13 @@ class Preview(NamedTuple):
 
 
 def preview(work: Work, settings: Settings) -> Preview | None:
-    """Mask a sample; None if it cannot show the cost of the settings."""
+    """Return the figures of a masked sample; None if a sample cannot show the cost of the settings."""
     if work.view is None or work.view.records < 2:
         return None
     parameters = settings.parameters() | {"shuffle": False}
     options = settings.asked.get("options", {})
     limited = "time_limit" in {option.name for option in options_of(parameters.get("method", "auto"))}
-    if limited or options.get("bound") or parameters.get("effort") == "best":  # it would not be quick
+    if limited or options.get("bound") or parameters.get("effort") == "best":  # too slow for a preview
         parameters = {n: v for n, v in parameters.items() if n not in options} | {"method": "mdav", "effort": None}
     if parameters.get("small", "error") == "error":
         parameters["small"] = "suppress"

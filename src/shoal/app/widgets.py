@@ -1,4 +1,4 @@
-"""Widgets that all steps share: headings, fields with their help, lists, tables, charts and dialogs."""
+"""Widgets shared by all steps: headings, fields with their help, lists, tables, charts and dialogs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ __all__ = [
     "upload",
 ]
 
-VALUE = "(e) => emit(e.target.value)"  # of an input element, sent with its event
-# The buttons of the uploader have no names for screen readers.
+VALUE = "(e) => emit(e.target.value)"  # sends the value of an input element with its event
+# Replaces the buttons of the uploader, which have no names for screen readers.
 CHOOSE = """<div style="padding: 14px">
     <label class="s-btn" style="position: relative; display: inline-block">LABEL
         <q-uploader-add-trigger aria-label="LABEL" tabindex="0" />
@@ -45,7 +45,7 @@ CHOOSE = """<div style="padding: 14px">
 
 @contextmanager
 def dialog_over(tab: Any, title: str, *, closed: Callable[[], None] | None = None) -> Iterator[ui.dialog]:
-    """Open a dialog over the page of a tab; it stays while the step below is rebuilt. `closed` runs at its end."""
+    """Open a dialog over the page of a tab. It stays open while the step is rebuilt; `closed` runs when it closes."""
     with tab.layer, ui.dialog() as dialog, ui.card().classes("s-dialog"):
         text("h2", title)
         yield dialog
@@ -67,7 +67,7 @@ def actions(dialog: ui.dialog, label: str, act: Callable[[], Any]) -> None:
 
 
 def ask_to_replace(tab: Any, existing: Sequence[Path], replace: Callable[[], None]) -> None:
-    """Ask whether exactly these files are to be replaced."""
+    """Ask before these files are replaced."""
     with dialog_over(tab, "Replace this file?" if len(existing) == 1 else "Replace these files?") as dialog:
         with ui.element("ul").props("data-test=existing"):
             for path in existing:
@@ -81,7 +81,7 @@ def ask_to_replace(tab: Any, existing: Sequence[Path], replace: Callable[[], Non
 
 
 def text(tag: str, words: str, classes: str = "") -> TextElement:
-    """Show words in an element."""
+    """Show text in an HTML element."""
     return TextElement(tag=tag, text=words).classes(classes)
 
 
@@ -98,7 +98,7 @@ def hint(words: str) -> TextElement:
 
 @contextmanager
 def card(title: str = "") -> Iterator[ui.element]:
-    """Show a part of a step."""
+    """Show a card with the content of the block."""
     with ui.element("section").classes("s-card") as section:
         if title:
             text("h2", title)
@@ -106,19 +106,19 @@ def card(title: str = "") -> Iterator[ui.element]:
 
 
 def row() -> ui.element:
-    """Return an element whose children are next to each other."""
+    """Return an element that places its children side by side."""
     return ui.element("div").classes("s-row")
 
 
 def fact(figure: str, words: str) -> None:
-    """Show a figure and its meaning."""
+    """Show a figure with its label."""
     with ui.element("div").classes("s-fact"):
         text("b", figure)
         text("span", words)
 
 
 def banner(message: str, buttons: Mapping[str, Callable[[], Any]], *, test: str, alert: bool = False) -> None:
-    """Show a message above the step, with ways to go on."""
+    """Show a message with buttons above the step."""
     with ui.element("div").classes("s-alert" if alert else "s-note s-banner") as element:
         element.props(f"role={'alert' if alert else 'status'} data-test={test}")
         text("div", message).style("flex: 1; overflow-wrap: anywhere")
@@ -127,7 +127,7 @@ def banner(message: str, buttons: Mapping[str, Callable[[], Any]], *, test: str,
 
 
 def button(words: str, act: Callable[[], Any], *, kind: str = "", label: str = "") -> TextElement:
-    """Show a button; a label says more than the words where they need it."""
+    """Show a button; `label` replaces its text for screen readers."""
     element = text("button", words, f"s-btn {kind}").props("type=button")
     if label:
         element.props["aria-label"] = label
@@ -136,7 +136,7 @@ def button(words: str, act: Callable[[], Any], *, kind: str = "", label: str = "
 
 
 def list_row(words: str, action: str, act: Callable[[], Any], label: str) -> None:
-    """Show an item of a list with a button."""
+    """Show a list item with a button."""
     with ui.element("li"):
         text("span", words).style("flex: 1; overflow-wrap: anywhere")
         button(action, act, kind="small", label=label)
@@ -144,7 +144,7 @@ def list_row(words: str, action: str, act: Callable[[], Any], label: str) -> Non
 
 @contextmanager
 def field(label: str, words: str = "") -> Iterator[ui.element]:
-    """Show an input, made within the block, with its label and help."""
+    """Show the input element of the block with its label and help text."""
     with ui.element("div").classes("s-field") as element:
         caption = text("label", label)
         yield element
@@ -156,7 +156,7 @@ def field(label: str, words: str = "") -> Iterator[ui.element]:
 
 
 class Select(ui.element):
-    """A choice among options with labels: the element of the browser, which keyboards and screen readers know."""
+    """A native select element, which works with keyboards and screen readers."""
 
     def __init__(
         self, options: Mapping[str, str], value: str, on_change: Callable[[str], Any], *, label: str = ""
@@ -175,7 +175,7 @@ class Select(ui.element):
 
 
 class Entry(ui.element):
-    """A line of text; it changes when it is left or Enter is pressed."""
+    """A text field, which reports a change when it loses the focus or Enter is pressed."""
 
     def __init__(
         self, value: str, on_change: Callable[[str], Any] | None = None, *, label: str = "", kind: str = "text"
@@ -183,7 +183,7 @@ class Entry(ui.element):
         super().__init__("input")
         self.classes("s-in")
         self.value = value
-        self.props["defaultValue"] = value  # Vue would reset `value` while somebody types
+        self.props["defaultValue"] = value  # Vue would reset `value` while the user types
         self.props["type"] = kind
         if label:
             self.props["aria-label"] = label
@@ -235,7 +235,7 @@ def chart(options: dict[str, Any], label: str, style: str) -> ui.echart:
 
 
 def plain_table(head: Sequence[object], rows: Sequence[Sequence[object]], *, numbers: Sequence[int] = ()) -> None:
-    """Show a table of text; the columns at `numbers` are aligned right."""
+    """Show a table of text; the columns at positions `numbers` are right-aligned."""
 
     def line(tag: str, cells: Sequence[object]) -> str:
         classes = [' class="n"' if place in numbers else "" for place in range(len(cells))]
@@ -245,6 +245,6 @@ def plain_table(head: Sequence[object], rows: Sequence[Sequence[object]], *, num
     body = "".join(f"<tr>{line('td', cells)}</tr>" for cells in rows)
     content = f'<table class="s-table"><thead><tr>{line("th", head)}</tr></thead><tbody>{body}</tbody></table>'
     scroll = ui.html(content, sanitize=False).classes("s-scroll")
-    scroll.props["tabindex"] = "0"  # keyboards can scroll it
+    scroll.props["tabindex"] = "0"  # makes it scrollable with the keyboard
     scroll.props["role"] = "group"
     scroll.props["aria-label"] = "Table: " + ", ".join(map(str, head[:4]))

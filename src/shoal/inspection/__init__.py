@@ -1,1 +1,1 @@
-"""The proposed roles of a table as people read them: columns, reasons, and the command that masks the table."""
+"""The proposed roles of a table in readable form: columns, reasons and the command that masks the table."""

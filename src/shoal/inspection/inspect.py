@@ -40,18 +40,18 @@ class Inspection:
     records
         The number of records.
     uniques
-        The records that no other equals in all keys, in the table as it is.
+        The number of records with a unique combination of keys, in the unmasked table.
     uniques_in_strata
-        Likewise, in all keys and strata.
+        The number of records with a unique combination of keys and strata.
     command
-        The ``shoal mask`` that follows, as a command for a file and as a call for a table; empty if there is nothing
+        The proposed masking: a ``shoal mask`` command for a file, a Python call for a table; empty if there is nothing
         to mask.
     asked
-        The same as parameters of `shoal.mask`.
+        The proposed parameters of `shoal.mask`.
     column_roles
-        The role of each column as a roles file holds it (`save`).
+        The role of each column in the form of a roles file (`save`).
     view
-        The table as it was looked at: its first rows, and how many records are alike in columns of your choice
+        The inspected table: its first rows, and the number of combinations of some columns by their size in records
         (``view.alike(["age", "sex"])``).
     """
 
@@ -75,11 +75,11 @@ class Inspection:
         return {column.name: column.kind for column in self.columns}
 
     def save(self, path: str | os.PathLike[str], source: str = "the table") -> Path:
-        """Write the roles file, for people to review and edit; `shoal.mask` takes it as parameter ``roles``."""
+        """Write a roles file to review and edit; pass it to `shoal.mask` as parameter ``roles``."""
         return self.column_roles.save(path, source)
 
     def named(self, role: str) -> list[Name]:
-        """Return the columns of a role."""
+        """Return the columns with a role."""
         return [column.name for column in self.columns if column.role == role]
 
     def cells(self) -> list[list[str]]:
@@ -95,7 +95,7 @@ class Inspection:
         lines = [("unique records", unique)]
         identifiers = self.asked.get("identifiers")
         if identifiers:
-            lines.append(("not to be released", f"{len(identifiers)}: {', '.join(map(str, identifiers))}"))
+            lines.append(("left out", f"{len(identifiers)}: {', '.join(map(str, identifiers))}"))
         return lines if self.command else [*lines, ("to mask", "nothing: no key can be masked")]
 
     def __str__(self) -> str:
@@ -113,25 +113,25 @@ class Inspection:
 def inspect(
     data: Any, k: int = 5, *, most: int | None = None, words: str | os.PathLike[str] | None = None, **reading: Any
 ) -> Inspection:
-    """Propose a role and a kind for every column of a table, with the reason, before it is masked.
+    """Propose a role and a kind for every column of a table, with reasons, before masking.
 
     Parameters
     ----------
     data
-        A table, an array or the path of a file, as `shoal.mask` takes it.
+        A table, an array or the path of a file, as in `shoal.mask`.
     k
-        The least number of records in a group, and in a stratum that is proposed.
+        The minimum number of records in a group and in a proposed stratum.
     most
-        Judge a table with more records by this many of them, spread over all of it. Different values, missing cells and
-        unique records are counted in the whole table.
+        The number of records, spread over the table, from which roles are proposed (default: all). Distinct values,
+        missing values and unique records are counted in the whole table.
     words
-        A file of more words by which columns are recognised: sensitive topics, codes and others, in TOML.
+        A TOML file with additional words that identify sensitive topics, codes and other columns.
     *parameters*
 
     Returns
     -------
     Inspection
-        Roles, kinds and reasons, the unique records, and the masking that follows; it prints itself.
+        Roles, kinds and reasons, the number of unique records, and the proposed masking. It prints as a table.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def inspect(
 
 
 def _open(data: Any, options: ReadingOptions) -> tuple[Table, ReadingOptions]:
-    """Return the table and how its file is read, with the sign between thousands that its numbers show."""
+    """Return the table and its reading options, with the thousands separator detected in its numbers."""
     table = open_data(data, numbers=(), named=True, reading=options)
     if options.thousands is None and (sign := table.find_thousands(options.decimal)):
         return _open(data, replace(options, thousands=sign))

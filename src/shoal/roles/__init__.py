@@ -1,1 +1,1 @@
-"""Roles and kinds of the columns of a table, recognised from names and cells, and the masking that follows."""
+"""Roles and kinds of columns, recognised from names and cells, and the proposed masking."""

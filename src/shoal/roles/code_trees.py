@@ -1,4 +1,4 @@
-"""Codes whose first signs name wider classes, such as ZIP, ICD, NACE and ISCO: how many signs a class has."""
+"""Hierarchies of codes whose prefixes are wider classes, such as ZIP, ICD, NACE and ISCO."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from shoal.kinds.hierarchy import Hierarchy
 
 __all__ = ["prefix_hierarchy"]
 
-FEW = 10  # values of a code that need no classes
-LONGEST = 12  # signs of a code
-JOINED = 0.6  # the share of classes that a level has at most of those below it
+FEW = 10  # distinct codes up to which no classes are needed
+LONGEST = 12  # characters of a code
+JOINED = 0.6  # the number of classes of a level is at most this share of the level below
 
 
 def prefix_hierarchy(values: Sequence[Any]) -> Hierarchy | None:
-    """Return a hierarchy of codes by their first signs; None if they are few, or fall into no classes.
+    """Return a hierarchy of codes by their prefixes; None if the codes are few or have no classes.
 
-    A level is worth its place if it joins enough classes of the level below, and has no signs that all its classes
-    would do without. Codes may end early.
+    A level is included if it joins enough classes of the level below, with the shortest prefixes that distinguish its
+    classes. Codes may end early.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The proposed role and kind of a column by its own name and cells."""
+"""The proposed role and kind of a column, from its own name and cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shoal.tables.table import stored_indexes
 
 __all__ = ["ProposedColumn", "propose_column", "share_of_zeros", "with_format"]
 
-ZEROS = 0.95  # the share from which the other values stand out
+ZEROS = 0.95  # share of zeros above which the other values are outliers
 
 
 @dataclass(frozen=True)
@@ -29,22 +29,22 @@ class ProposedColumn:
     Parameters
     ----------
     name
-        Its name.
+        The name.
     kind
         ``"float"``, ``"integer"``, ``"boolean"``, ``"nominal"`` (text, or numbers that are codes), ``"ordinal"``,
         ``"date"``, ``"time"`` or ``"duration"``.
     role
-        ``"key"`` (to be masked), ``"stratum"``, ``"identifier"`` (not to be released), ``"derived"`` (a function of
-        another column, not to be released), ``"confidential"`` (sensitive: kept and measured), ``"weight"``, ``"unit"``
-        (whose records they are) or ``"other"`` (empty, or the same in all records).
+        ``"key"`` (masked), ``"stratum"``, ``"identifier"`` (left out), ``"derived"`` (a function of another column,
+        left out), ``"confidential"`` (sensitive: unchanged and measured), ``"weight"``, ``"unit"`` (person, household
+        or firm) or ``"other"`` (empty or constant).
     reason
-        Why, in words, and why it is dropped if so. It quotes no cell except codes for missing.
+        The reason for the role, and for dropping the column if so. It quotes no cell except codes for missing values.
     distinct
-        The number of different values.
+        The number of distinct values.
     missing
-        The number of missing cells.
+        The number of missing values.
     codes
-        The cells that seem to be codes for missing, and how often each occurs.
+        Probable codes for missing values, with their counts.
     """
 
     name: Name
@@ -57,7 +57,7 @@ class ProposedColumn:
 
 
 def propose_column(name: Name, evidence: Evidence, *, persons: bool) -> ProposedColumn:
-    """Propose a kind and a role; `persons` says that the table describes persons, whose bodies have a weight."""
+    """Propose a kind and a role; `persons` is True if the table describes persons, who have a body weight."""
     cells, codes = evidence.cells[name], evidence.codes[name]
     kind = evidence.table.scale(name) or kind_of_cells(cells)
     code = kind in NUMBERS and is_code(name, cells, evidence.words)
@@ -71,41 +71,44 @@ def propose_column(name: Name, evidence: Evidence, *, persons: bool) -> Proposed
 
 
 def _what(kind: str, cells: Cells) -> str:
-    """Say what a column holds."""
+    """Return a description of the values of a column."""
     values = count(cells.distinct, "value")
     categories = {"ordinal": f"an ordered category of {values}", "nominal": f"a category of {values}"}
     return categories.get(kind, f"a {'number' if kind in NUMBERS else 'truth value' if kind == 'boolean' else kind}")
 
 
-def _role(name: Name, evidence: Evidence, *, persons: bool) -> tuple[str, str]:  # noqa: PLR0911  (one return a role)
-    """Return the role of a column, and why."""
+def _role(name: Name, evidence: Evidence, *, persons: bool) -> tuple[str, str]:  # noqa: PLR0911  (one return per role)
+    """Return the role of a column and its reason."""
     cells = evidence.cells[name]
     if not cells.present:
-        return "other", "no cell is filled"
+        return "other", "all values are missing"
     if stored_indexes([name]):
         return "identifier", "an index that pandas stored in the file"
     if is_weight(name, cells, persons=persons):
-        return "weight", "the name says weight, and all numbers are positive"
+        return "weight", "the name indicates a weight, and all numbers are positive"
     if cells.distinct == 1 and cells.present == cells.records:
         return "other", "the same value in all records"
     identifying = looks_like_identifier(name, cells)
     if identifying is not None:
         return "identifier", identifying
     if repeats_like_unit(name, cells):
-        return "unit", f"an id by its name, and each occurs in {cells.present / cells.distinct:.1f} records on average"
+        return (
+            "unit",
+            f"the name indicates an ID, and each occurs in {cells.present / cells.distinct:.1f} records on average",
+        )
     if name in evidence.sensitive:
         return "confidential", evidence.sensitive[name]
     return "key", "that others may know"
 
 
 def _notes(kind: str, cells: Cells, codes: Mapping[int | str, int]) -> list[str]:
-    """Say what else is to be known of a column that is released."""
+    """Return remarks on a released column: possible codes for missing values, zeros, distinct values."""
     listed_codes = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
     apart = " far from the rest" if any(isinstance(code, int) for code in codes) else ""
-    notes = [f"{listed_codes}{apart}: codes for missing?"] if listed_codes else []
+    notes = [f"{listed_codes}{apart}: codes for missing values?"] if listed_codes else []
     if kind in NUMBERS:
         zeros = share_of_zeros(cells)
-        notes += [f"{100 * zeros:.1f} % are zero, the others stand out"] if zeros > ZEROS else []
+        notes += [f"{100 * zeros:.1f} % are zero; other values are outliers"] if zeros > ZEROS else []
         different = kind == "integer" and cells.distinct == cells.present > SMALL
         notes += ["all values are different: a measurement, or an identifier?"] if different else []
     return notes
@@ -117,7 +120,7 @@ def share_of_zeros(cells: Cells) -> float:
 
 
 def with_format(column: ProposedColumn, cells: pl.Series, kind: Date | None) -> ProposedColumn:
-    """Say what is to be known of the format of dates that are text."""
+    """Add a remark on the format of dates in text."""
     if column.role != "key" or column.kind not in ("date", "time") or cells.dtype != pl.String:
         return column
     remark = "" if kind is not None else "; written in several formats"

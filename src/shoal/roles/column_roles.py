@@ -1,4 +1,4 @@
-"""The role of every column: what masking does with it. Roles are proposed, read from a file, or named one by one."""
+"""Roles of columns, which decide how masking treats them: proposed, read from a file, or named one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.roles.proposal import Proposal
 
 __all__ = ["PARAMETERS", "ColumnRole", "as_parameters", "as_roles", "proposed_roles"]
 
-# The parameter of `shoal.mask` that names the columns of a role.
+# The parameter of `shoal.mask` for the columns of each role.
 PARAMETERS = {
     "key": "columns",
     "stratum": "by",
@@ -25,7 +25,7 @@ PARAMETERS = {
     "keep": "keep",
     "drop": "identifiers",
 }
-MEASURED = ("key", "sensitive")  # roles for which the kind of a column counts
+MEASURED = ("key", "sensitive")  # roles whose columns need a kind
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class ColumnRole:
         ``"key"`` (masked), ``"stratum"``, ``"sensitive"`` (released unchanged, measured), ``"weight"``, ``"unit"``,
         ``"keep"`` (released unchanged) or ``"drop"`` (left out).
     kind
-        The kind as parameter ``kinds`` takes it; None for that of the column's type.
+        The kind, in the form of parameter ``kinds``; None for the kind of the column's type.
     missing_codes
-        Cells that mean missing.
+        The codes for missing values.
     reason
-        Why the column has this role.
+        The reason for the role.
     word
-        What the column holds, for readers.
+        The kind of the column in a word, for readers.
     scale
-        The scale on which a key of numbers is compared, as parameter ``scale`` takes it; None for its own.
+        The scale on which a numeric key is compared, in the form of parameter ``scale``; None for linear.
     """
 
     role: str
@@ -58,14 +58,14 @@ class ColumnRole:
 
 
 def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
-    """Return the role that is proposed for each column."""
+    """Return the proposed role of each column."""
     proposed = proposal.parameters
     named = _roles_by_name(proposed)
     kinds, codes = proposed.get("kinds") or {}, proposed.get("missing_codes") or {}
     roles = {}
     for column in proposal.columns:
         name = column.name
-        # A stratum may become a key; a code that is a number is nominal then.
+        # A stratum may become a key, and a numeric code is then nominal.
         kind = "nominal" if named.get(name) == "stratum" and column.kind == "nominal" else kinds.get(name)
         reason = proposal.dropped.get(name, column.reason)
         word = "number" if column.kind in NUMBERS else "nominal" if column.kind in ("boolean", "nominal") else ""
@@ -74,9 +74,9 @@ def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
 
 
 def as_roles(parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole]) -> dict[Name, ColumnRole]:
-    """Return the roles that parameters of `shoal.mask` give the columns of a table, from their proposed ones.
+    """Return the roles of columns according to parameters of `shoal.mask`.
 
-    What is as proposed keeps its reason.
+    Roles that equal the proposed ones keep their reasons.
 
     Examples
     --------
@@ -87,8 +87,8 @@ def as_roles(parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole])
     kinds, all_codes = parameters.get("kinds") or {}, parameters.get("missing_codes") or {}
     if kept := [name for name in _names(parameters.get("keep")) if named[name] == "unit"]:
         raise InputError(
-            f"A roles file leaves the unit column out, but {parameter('keep')} names {kept[0]!r}. Leave it out of the "
-            "release, or name the columns one by one."
+            f"A roles file leaves the unit column out, but {parameter('keep')} names {kept[0]!r}. Remove it from "
+            f"{parameter('keep')}, or name the columns one by one."
         )
     roles = {}
     for name, before in proposed.items():
@@ -102,9 +102,9 @@ def as_roles(parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole])
 
 
 def as_parameters(roles: Mapping[Name, ColumnRole], *, joining: bool = True) -> dict[str, Any]:
-    """Return the parameters of `shoal.mask` that give columns these roles.
+    """Return the parameters of `shoal.mask` for these roles.
 
-    If small strata are not joined (`joining`), the hierarchies of strata have no use.
+    Hierarchies of strata are included only if small strata are joined (`joining`).
 
     Examples
     --------
@@ -126,12 +126,12 @@ def as_parameters(roles: Mapping[Name, ColumnRole], *, joining: bool = True) -> 
 
 
 def _is_used(role: str, kind: Kind, *, joining: bool) -> bool:
-    """Return whether masking uses the kind of a column of a role."""
+    """Return whether masking uses the kind of a column with a role."""
     return role in MEASURED or (role == "stratum" and kind.joins and joining)
 
 
 def _roles_by_name(parameters: Mapping[str, Any]) -> dict[Name, str]:
-    """Return the roles of the columns that parameters name; a unit is counted and left out."""
+    """Return the roles of columns according to parameters; a left-out unit column is a unit."""
     roles: dict[Name, str] = {}
     for role, name_of_parameter in PARAMETERS.items():
         for name in _names(parameters.get(name_of_parameter)):

@@ -1,4 +1,4 @@
-"""What roles are proposed from: the cells of all columns, codes for missing, and what names and cells suggest."""
+"""Evidence for roles: the cells of all columns, codes for missing values, and topics of names and cells."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from shoal.tables.table_view import View
 
 __all__ = ["Evidence", "find_text_codes", "gather", "with_codes"]
 
-MOST_READ = 200  # different texts that are read for what they suggest
+MOST_READ = 200  # distinct texts of a column in which a topic is searched
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is looked at: a table, or a sample of it, and the cells of its columns."""
+    """The evidence for roles: a table or a sample of it, and the cells of its columns."""
 
     table: Table
     series: Mapping[Name, pl.Series]
     cells: Mapping[Name, Cells]
-    codes: Mapping[Name, Mapping[int | str, int]]  # codes for missing and how often they occur
+    codes: Mapping[Name, Mapping[int | str, int]]  # codes for missing values, with their counts
     words: WordLists
-    sensitive: Mapping[Name, str]  # what the names of columns, or their cells, suggest
+    sensitive: Mapping[Name, str]  # reasons from the names of columns or their cells
 
 
 def find_text_codes(table: Table) -> dict[Name, dict[int | str, int]]:
-    """Return the words that mean missing in columns of text, and how often each occurs."""
+    """Return the words that mean missing in text columns, with their counts."""
     return {
         name: missing_codes(Cells.of(column))
-        for name, column in zip(table.names, table.keys(table.names), strict=True)  # as they are spelled
+        for name, column in zip(table.names, table.keys(table.names), strict=True)  # as spelled
         if column.dtype == pl.String
     }
 
 
 def with_codes(table: Table, codes: Mapping[Name, Iterable[int | str]]) -> Table:
-    """Return a table with more codes for missing, next to those that it has."""
+    """Return a table with additional codes for missing values."""
     names = {*table.codes, *codes}
     return table.coded({name: [*table.codes.get(name, ()), *codes.get(name, ())] for name in names})
 
 
 def gather(view: View, text_codes: Mapping[Name, Mapping[int | str, int]], words: WordLists) -> Evidence:
-    """Return the cells of all columns and their codes for missing."""
+    """Return the evidence of all columns of a table."""
     series = view.columns()
     cells = Cells.of_columns(series)
     codes = {name: {**text_codes.get(name, {}), **missing_codes(present)} for name, present in cells.items()}
@@ -58,9 +58,9 @@ def gather(view: View, text_codes: Mapping[Name, Mapping[int | str, int]], words
 
 
 def _sensitive_cells(name: Name, cells: Cells, words: WordLists) -> str | None:
-    """Return what the cells of a column of text suggest, if it is sensitive."""
+    """Return the reason why the cells of a text column are sensitive; None if they are not."""
     if holds_diagnoses(cells) and not words.has("codes", name):
-        return "the values are written like diagnoses (ICD)"
+        return "the values look like ICD diagnosis codes"
     if not cells.text or cells.distinct > MOST_READ:
         return None
     topic = words.topic_of_cells(cells.values.unique().sort())

@@ -1,10 +1,9 @@
 """Columns that are functions of other columns: copies, other spellings, classes, logarithms.
 
-A column that follows from another tells what the other one tells. Functions are found by content: in all records, equal
-values of one column have equal values of the other. A pair counts only if chance would have broken it, so that a column
-in which all values differ does not determine everything. Numbers that differ in all records are compared by their order
-instead. The cost is one comparison of a few records per pair of columns, of a sample for the pairs that are left, and
-of all records for the functions of the sample.
+A column that follows from another reveals its values. Functions are detected by content: in all records, equal values
+of one column have equal values of the other. A pair counts only if unrelated columns would probably break it, so a
+column of distinct values does not determine all others. Distinct numbers are compared by their order instead. Each pair
+of columns is compared in a few records, the remaining pairs in a sample, and those of the sample in all records.
 """
 
 from __future__ import annotations
@@ -19,29 +18,29 @@ from shoal.core.types import Floats, Ints, Name
 
 __all__ = ["Functions", "find_functions"]
 
-SAMPLE = 20_000  # records in which functions are searched
+SAMPLE = 20_000  # records of the sample
 GLANCE = 500  # records that show that most pairs of columns are unrelated
-BREAKS = 20  # pairs of records that an unrelated column would be expected to break
-VARIED = 0.9  # the share of different values from which numbers are compared by their order
+BREAKS = 20  # expected number of record pairs that an unrelated column breaks
+VARIED = 0.9  # share of distinct values above which numbers are compared by their order
 
 
 class Functions(NamedTuple):
-    """Which columns follow from which."""
+    """Dependencies between columns."""
 
-    sources: Mapping[Name, tuple[Name, ...]]  # of a column: those that it is a function of
-    twins: Mapping[Name, tuple[Name, ...]]  # of a column: those that tell exactly the same
+    sources: Mapping[Name, tuple[Name, ...]]  # per column, the columns that determine it
+    twins: Mapping[Name, tuple[Name, ...]]  # per column, the columns that are equivalent to it
 
 
 class _Coded(NamedTuple):
-    """A column as codes of its values; a missing cell is a value."""
+    """A column as codes of its values; a missing value has its own code."""
 
     codes: Ints
     distinct: int
-    spread: float  # the chance that two records differ
+    spread: float  # the probability that two records differ
 
 
 def find_functions(columns: Mapping[Name, pl.Series]) -> Functions:
-    """Return which columns are functions of one other column.
+    """Return the columns that are functions of one other column.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def find_functions(columns: Mapping[Name, pl.Series]) -> Functions:
 
 
 def _follows(columns: Mapping[Name, pl.Series]) -> set[tuple[Name, Name]]:
-    """Return the pairs of columns of which the second is a function of the first."""
+    """Return the pairs of columns whose second column is a function of the first."""
     coded = {name: coded for name, column in columns.items() if (coded := _code(column)).distinct > 1}
     follows = {
         (source, name)
@@ -71,7 +70,7 @@ def _follows(columns: Mapping[Name, pl.Series]) -> set[tuple[Name, Name]]:
 
 
 def _sources(names: Collection[Name], pairs: Collection[tuple[Name, Name]]) -> dict[Name, tuple[Name, ...]]:
-    """Return for the second columns of pairs the first ones, in the order of the table."""
+    """Return the first columns of pairs per second column, in the order of the table."""
     sources = {name: tuple(source for source in names if (source, name) in pairs) for name in names}
     return {name: firsts for name, firsts in sources.items() if firsts}
 
@@ -86,17 +85,17 @@ def _code(column: pl.Series) -> _Coded:
 
 
 def _spread(counts: Ints) -> float:
-    """Return the chance that two records differ, from the number of records of each value."""
+    """Return the probability that two records differ, from the number of records per value."""
     return 1 - float(np.square(counts / max(1, counts.sum())).sum())
 
 
 def _is_function(source: _Coded, column: _Coded) -> bool:
-    """Return whether records with equal values in a source have equal values in a column, and not by chance."""
+    """Return whether a source determines a column, and not by chance."""
     if (len(source.codes) - source.distinct) * column.spread < BREAKS:
         return False
     if not all(_agrees(source.codes[:end], column.codes[:end]) for end in (GLANCE, len(source.codes))):
         return False
-    # Records that miss both cells say nothing of the others.
+    # Records with both cells missing are no evidence for the others.
     some = (source.codes > 0) | (column.codes > 0)
     if some.all():
         return True
@@ -112,7 +111,7 @@ def _agrees(source: Ints, column: Ints) -> bool:
 
 
 def _in_same_order(columns: Mapping[Name, pl.Series], coded: Mapping[Name, _Coded]) -> set[tuple[Name, Name]]:
-    """Return the pairs of columns of numbers that rise and fall together, where nearly all values differ."""
+    """Return the pairs of numeric columns with nearly distinct values and the same or the reverse order."""
     numbers = {
         name: column.cast(pl.Float64).to_numpy()
         for name, column in columns.items()
@@ -127,7 +126,7 @@ def _in_same_order(columns: Mapping[Name, pl.Series], coded: Mapping[Name, _Code
 
 
 def _moves_with(left: Floats, right: Floats) -> bool:
-    """Return whether two columns miss the same cells, and the others have the same or the reverse order."""
+    """Return whether two columns have the same missing records, and the same or the reverse order of values."""
     absent = np.isnan(left)
     for end in (GLANCE, len(left)):
         if (absent[:end] != np.isnan(right[:end])).any():

@@ -1,4 +1,4 @@
-"""The parameters of the masking that follow from proposed roles and kinds."""
+"""Masking parameters that follow from proposed roles and kinds."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def mask_parameters(
     dates: Mapping[Name, Date],
     k: int,
 ) -> dict[str, Any]:
-    """Return the parameters of the masking that follow from roles and kinds."""
+    """Return the masking parameters that follow from roles and kinds."""
     series, cells, codes = evidence.series, evidence.cells, evidence.codes
     named = {column.role: [other.name for other in columns if other.role == column.role] for column in columns}
     coded = _coded_names(columns, evidence)
     masked, strata = [name for name in maskable if name in named.get("key", [])], named.get("stratum", [])
     unit, weights = unit_column(columns, series), next(iter(named.get("weight", [])), None)
     units = None if unit is None else series[unit]
-    # Where k counts units, rare patterns of missing values are joined as a whole, which costs more than their records.
+    # If k counts units, rare patterns of missing values are joined as a whole, which costs more than suppression.
     absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
     rare = units is not None and fewest([*(series[name] for name in strata), *absent], units) < k
     together = [entry.load().recognise_together({name: cells[name] for name in masked}) for entry in KINDS.values()]
@@ -61,7 +61,7 @@ def mask_parameters(
 
 
 def find_dates(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series]) -> dict[Name, Date]:
-    """Return how the keys are written that hold dates or times as text or digits, where one format fits all cells."""
+    """Return the formats of keys with dates or times in text or digits, if one format fits all cells."""
     dates: dict[Name, Date] = {}
     for column in columns:
         cells = series[column.name]
@@ -73,7 +73,7 @@ def find_dates(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Serie
 
 
 def maskable_columns(columns: Sequence[ProposedColumn], evidence: Evidence, dates: Mapping[Name, Date]) -> list[Name]:
-    """Return the keys that masking can read: numbers, dates and the like, and categories of few values."""
+    """Return the keys that can be masked: numbers, dates and times, and categories with few values."""
     table, coded = evidence.table, _coded_names(columns, evidence)
 
     def readable(column: ProposedColumn) -> bool:
@@ -99,7 +99,7 @@ def maskable_columns(columns: Sequence[ProposedColumn], evidence: Evidence, date
 
 
 def _coded_names(columns: Sequence[ProposedColumn], evidence: Evidence) -> list[Name]:
-    """Return the categories that masking would read as numbers: codes, also as text such as 007."""
+    """Return the categories that masking would read as numbers: codes, including text such as 007."""
     return [
         column.name
         for column in columns
@@ -108,7 +108,7 @@ def _coded_names(columns: Sequence[ProposedColumn], evidence: Evidence) -> list[
 
 
 def _hierarchies(columns: Sequence[ProposedColumn], evidence: Evidence, masked: Collection[Name]) -> dict[Name, Any]:
-    """Return the hierarchies of masked codes whose first signs name wider classes, as plain values."""
+    """Return the hierarchies of masked codes whose prefixes are wider classes, as plain values."""
     trees = dict[Name, Any]()
     for column in columns:
         name = column.name
@@ -120,12 +120,12 @@ def _hierarchies(columns: Sequence[ProposedColumn], evidence: Evidence, masked: 
 
 
 def _is_few(column: ProposedColumn) -> bool:
-    """Return whether a column holds categories, no more than can be masked."""
+    """Return whether a column has categories, and not too many to mask."""
     return column.kind in CATEGORIES and column.distinct <= MOST_VALUES
 
 
 def _is_dropped(column: ProposedColumn, masked: Collection[Name], weights: Name | None) -> bool:
-    """Return whether a column is left out: identifiers, and whatever would be released as it is without need."""
+    """Return whether a column is left out: identifiers, and columns that would be released unchanged without need."""
     released = {
         "key": column.name in masked,
         "stratum": True,
@@ -136,18 +136,18 @@ def _is_dropped(column: ProposedColumn, masked: Collection[Name], weights: Name 
 
 
 def why_dropped(column: ProposedColumn, parameters: Mapping[str, Any]) -> str:
-    """Return why a column is dropped that is no identifier, and what to do to keep it."""
+    """Return the reason for dropping a column that is not an identifier, with a remedy."""
     if column.role in ("identifier", "derived", "other"):
         return ""
     if column.role == "unit":
-        unused = "some records have no unit; fill them in" if column.missing else "another unit is used"
-        return "it leads back to the source" if column.name == parameters["unit"] else unused
+        unused = "some records have no unit; add the missing units" if column.missing else "another unit is used"
+        return "it identifies the units" if column.name == parameters["unit"] else unused
     if column.role == "weight":
         return "another weight is used"
     if column.kind in CATEGORIES and not _is_few(column):
-        return f"more than {MOST_VALUES:,} values cannot be masked; group them into fewer"
+        return f"more than {MOST_VALUES:,} values cannot be masked; merge them into fewer"
     wrong = "it cannot be masked" if column.role == "key" else "the values differ in some records"
-    return f"{wrong}; write all cells alike" if column.kind in TIMES else wrong
+    return f"{wrong}; write all cells in one format" if column.kind in TIMES else wrong
 
 
 def _numbered(series: pl.Series, cells: Cells) -> bool:
@@ -158,7 +158,7 @@ def _numbered(series: pl.Series, cells: Cells) -> bool:
 def _kept_zeros(
     zeros: Mapping[Name, pl.Series], apart: Sequence[pl.Series], units: pl.Series | None, k: int
 ) -> list[Name]:
-    """Return the columns whose zeros can be kept: k records are zero in the same of them, and k are not."""
+    """Return the columns whose zeros can be kept: every pattern of zeros has at least k records."""
     apart, names = list(apart), []
     for name, cells in zeros.items():
         zero = (cells == 0).fill_null(value=False)

@@ -1,4 +1,4 @@
-"""The proposed role and kind of every column of a table, and the masking that follows."""
+"""The proposed role and kind of every column of a table, and the resulting masking."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["Proposal", "propose"]
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposed role and kind for every column, for people to judge.
+    """A proposed role and kind for every column, for review.
 
     Parameters
     ----------
     columns
         The columns, in the order of the table.
     parameters
-        The parameters of `shoal.mask` that follow, by name; ``columns`` is empty if no column can be masked.
+        The resulting parameters of `shoal.mask`; ``columns`` is empty if no column can be masked.
     dropped
-        The columns that are left out of the release, each with its reason: those of parameter ``identifiers``.
+        The columns of parameter ``identifiers``, which are left out of the release, with their reasons.
     view
-        The whole table, its codes for missing taken out of columns of text.
+        The whole table, with codes for missing values in text columns as missing values.
     """
 
     columns: tuple[ProposedColumn, ...]
@@ -44,24 +44,24 @@ class Proposal:
     view: View
 
     def named(self, role: str) -> list[Name]:
-        """Return the columns of a role."""
+        """Return the columns with a role."""
         return [column.name for column in self.columns if column.role == role]
 
 
 def propose(table: Table, k: int, *, most: int | None = None, words: str | os.PathLike[str] | None = None) -> Proposal:
-    """Propose a role and a kind for every column of a table, and the masking that follows.
+    """Propose a role and a kind for every column of a table, and the resulting masking.
 
     Parameters
     ----------
     table
         The table.
     k
-        The least number of records in a group, and in a stratum that is proposed.
+        The minimum number of records in a group and in a proposed stratum.
     most
-        The number of records by which a larger table is judged, spread over all of it; different and missing values are
+        The number of records, spread over the table, from which roles are proposed. Distinct and missing values are
         counted in the whole table.
     words
-        A file of more words by which columns are recognised, of the form of ``words.toml``.
+        A file with additional words that identify columns, in the form of ``words.toml``.
 
     Examples
     --------
@@ -101,5 +101,5 @@ def _counted(column: ProposedColumn, cells: pl.Series) -> ProposedColumn:
 
 
 def _with_reason(column: ProposedColumn, cause: str) -> ProposedColumn:
-    """Add to the reason why a column is dropped."""
+    """Add the cause of dropping a column to its reason."""
     return replace(column, reason=f"{column.reason}; dropped: {cause}") if cause else column

@@ -1,6 +1,6 @@
-"""Roles of columns by name and cells: weights, units, strata, codes, sensitive columns, codes for missing.
+"""Recognition of columns by name and cells: weights, units, strata, codes, diagnoses, codes for missing values.
 
-Every recogniser is a small function that never refuses a column. What it returns is a guess for people to judge.
+No function here refuses a column. The results are guesses for people to review.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 BODIES = ((0.5, 6.5), (20.0, 350.0), (500.0, 6500.0))  # newborns in kg, persons in kg or pounds, newborns in grams
 
-# A weight of anything else (birth weight, weight in kg) is a measurement.
+# Words before or after "weight" in survey weights. Other weights (birth weight, weight in kg) are measurements.
 _SURVEY = (
     "sampling sample samp survey svy design final finl fnl afnl base basic expansion grossing calibrated calibration "
     "calib cal raked adjusted adj normalised normalized norm rescaled scaled trimmed replicate repl rep bootstrap boot "
@@ -38,7 +38,7 @@ _SURVEY = (
     "national stratum strata poststrat psp asec an analysis a d f i p"
 ).replace(" ", "|")
 SURVEY = re.compile(rf"{_SURVEY}|\d+")
-# Words that no weight of a body has; "final", "person" or "p" may come before both.
+# Words that never precede a body weight; "final", "person" or "p" may precede either.
 SAMPLING = re.compile(
     r"sampl\w+|samp|survey|svy|design|a?fnl|expansion|grossing|calib\w*|raked|repl?(icate)?|boot(strap)?|freq(uency)?|"
     r"prob(ability)?|inv(erse)?|ipw|household|hh|family|fam|pop(ulation)?|firm|company|enterprise|establishment|national|"
@@ -61,14 +61,16 @@ QUANTITIES = name_pattern(
     r"n|num|number|count|size|age|hours|days|children|rooms|persons|members|population|amount|price|order|exper\w*|tenure|"
     r"sib\w*|kids|visits"
 )
-SITES = name_pattern(r"facility|site|clinic|cent(re|er)|product|item|store|shop")  # of many persons, not persons
+SITES = name_pattern(
+    r"facility|site|clinic|cent(re|er)|product|item|store|shop"
+)  # sites and goods, which have many persons each
 CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
 CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
 WORDS = r"(?i)^(\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused)$"
 
 
 def is_code(name: Name, cells: Cells, words: WordLists | None = None) -> bool:
-    """Return whether numbers are a code: they are named so, few of them repeat, or they have gaps as codes have.
+    """Return whether numbers are codes: by their name, because few values repeat, or because they have gaps like codes.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def is_code(name: Name, cells: Cells, words: WordLists | None = None) -> bool:
         return False
     words = words or read_words()
     again = cells.present >= 2 * cells.distinct
-    if words.has("trees", name) and (cells.whole or again):  # NACE 01.1 is no number
+    if words.has("trees", name) and (cells.whole or again):  # NACE 01.1 is not a number
         return True
     if not cells.whole:
         return False
@@ -92,7 +94,7 @@ def is_code(name: Name, cells: Cells, words: WordLists | None = None) -> bool:
 
 
 def _has_gaps(cells: Cells) -> bool:
-    """Return whether numbers of equally many digits, at least three, fill little of their range at no regular steps."""
+    """Return whether numbers with the same three or more digits fill little of their range, at irregular steps."""
     values = cells.values.unique().sort().cast(pl.Int64, strict=False)
     least, greatest = int(values[0] or 0), int(values[-1] or 0)
     if least < 100 or len(str(least)) != len(str(greatest)) or not FEW < len(values) <= 0.4 * (greatest - least):
@@ -101,9 +103,10 @@ def _has_gaps(cells: Cells) -> bool:
 
 
 def missing_codes(cells: Cells) -> dict[int | str, int]:
-    """Return what looks like a code for missing, and how often it stands: numbers far from the rest, words such as NA.
+    """Return probable codes for missing values, with their counts: numbers far from the rest, words such as NA.
 
-    A number is repeated and lies below zero where all others do not, or farther above all others than these lie apart.
+    A numeric code occurs at least three times. It is negative while no other number is, or it exceeds all others by
+    more than their range.
 
     Examples
     --------
@@ -131,11 +134,10 @@ def missing_codes(cells: Cells) -> dict[int | str, int]:
 
 
 def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
-    """Return whether a column is a survey weight: positive numbers under a name that survey weights have.
+    """Return whether a column is a survey weight: positive numbers with the name of a survey weight.
 
-    The bare word "weight" is also that of a body: if the table describes `persons`, or the numbers may be kilograms,
-    pounds or grams, the column is not proposed as a survey weight. A "final weight" of persons may be of their bodies
-    too, if the numbers are.
+    "Weight" alone may be a body weight. It is not a survey weight if the table describes `persons`, or if the numbers
+    may be kilograms, pounds or grams. "Final weight" is not a survey weight if both conditions hold.
 
     Examples
     --------
@@ -165,22 +167,22 @@ def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
 
 
 def _may_be_bodies(numbers: Floats) -> bool:
-    """Return whether most numbers lie where the weights of persons or newborns do."""
+    """Return whether most numbers are in the range of body weights of persons or newborns."""
     return any(((least <= numbers) & (numbers <= most)).mean() >= MOST for least, most in BODIES)
 
 
 def is_of_person(name: Name) -> bool:
-    """Return whether the name is that of a property of persons; a bare weight next to it may be of their bodies."""
+    """Return whether the name is a property of persons, next to which a weight may be a body weight."""
     return PERSONS.search(name_words(name)) is not None
 
 
 def is_stratum(name: Name) -> bool:
-    """Say whether the name is that of regions, sectors or periods, by which tables are divided."""
+    """Return whether the name indicates regions, sectors or periods, which usually divide tables."""
     return STRATA.search(name_words(name)) is not None
 
 
 def holds_diagnoses(cells: Cells) -> bool:
-    """Return whether the cells are codes of the international classification of diseases.
+    """Return whether the cells are codes of the International Classification of Diseases.
 
     Examples
     --------
@@ -191,22 +193,22 @@ def holds_diagnoses(cells: Cells) -> bool:
 
 
 def counts_units(column: pl.Series, period: pl.Series) -> bool:
-    """Return whether a column names units that occur once in each period, as in a panel of persons or firms."""
+    """Return whether a column contains units that occur once per period, as in a panel of persons or firms."""
     units, periods, records = column.n_unique(), period.n_unique(), len(column)
     repeats = 1.2 * units <= records <= units * periods and not column.null_count()
-    # By chance, two records of a column that names no units would share their unit and period.
+    # In a column without units, some records would share value and period by chance.
     if not repeats or units <= FEW or records**2 < 20 * units * periods:
         return False
     return pl.DataFrame([column.alias("unit"), period.alias("period")]).n_unique() == records
 
 
 def names_id(name: Name) -> bool:
-    """Say whether the name is one of ids: of a person, a household, a firm."""
+    """Return whether the name indicates an ID of persons, households or firms."""
     return IDS.search(name_words(name)) is not None
 
 
 def repeats_like_unit(name: Name, cells: Cells) -> bool:
-    """Say whether a column numbers persons, households or firms with a few records each."""
+    """Return whether a column contains IDs of persons, households or firms with a few records each."""
     words = name_words(name)
     many = cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(words) is not None)
     ids = (cells.text or cells.whole) and names_id(name) and SITES.search(words) is None

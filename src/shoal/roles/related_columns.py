@@ -22,12 +22,12 @@ from shoal.tables.table_view import sizes_of
 __all__ = ["fewest", "unit_column", "with_panel_unit", "with_some_key", "with_strata", "without_functions"]
 
 MOST_PERIODS = 200  # values of a column of periods
-ROOM = 10  # groups that a proposed stratum has room for: small strata cost much information
-GLANCE = 100  # cells that show how long a column is written
+ROOM = 10  # minimum number of groups in a proposed stratum, because small strata lose much information
+GLANCE = 100  # cells that show the text length of a column
 
 
 def with_panel_unit(columns: Sequence[ProposedColumn], evidence: Evidence) -> list[ProposedColumn]:
-    """Turn a key into the unit of a panel: it occurs once in each period, and no column is an id by its name."""
+    """Turn a key into the unit of a panel if each value occurs once per period and there is no unit yet."""
     if any(column.role == "unit" for column in columns):
         return list(columns)
     periods = [c.name for c in columns if evidence.words.has("periods", c.name) and 1 < c.distinct <= MOST_PERIODS]
@@ -42,11 +42,11 @@ def with_panel_unit(columns: Sequence[ProposedColumn], evidence: Evidence) -> li
 
 
 def with_some_key(columns: Sequence[ProposedColumn]) -> list[ProposedColumn]:
-    """Turn sensitive amounts into keys in a table without keys: exact amounts would single out every record."""
+    """Turn sensitive amounts into keys if a table has no keys: exact amounts would single out every record."""
     if any(column.role == "key" for column in columns):
         return list(columns)
     return [
-        replace(column, role="key", reason=f"{column.reason}; masked, for the table has no other key")
+        replace(column, role="key", reason=f"{column.reason}; masked, because the table has no other key")
         if column.role == "confidential" and column.kind in NUMBERS
         else column
         for column in columns
@@ -56,14 +56,14 @@ def with_some_key(columns: Sequence[ProposedColumn]) -> list[ProposedColumn]:
 def without_functions(
     columns: Sequence[ProposedColumn], evidence: Evidence, maskable: Collection[Name]
 ) -> list[ProposedColumn]:
-    """Drop the columns that are functions of others: they would reveal what is masked."""
+    """Drop columns that are functions of others, because they would reveal masked values."""
     released = {c.name: c for c in columns if c.name in maskable or c.role in ("confidential", "stratum")}
     functions = find_functions({name: evidence.series[name] for name in released})
     derived: dict[Name, str] = {}
     for name in sorted(released, key=lambda name: _plainness(released[name], evidence), reverse=True):
         if twins := [twin for twin in functions.twins.get(name, ()) if twin not in derived]:
             source = min(twins, key=lambda twin: _plainness(released[twin], evidence))
-            derived[name] = f"says the same as {source} in other words, so it reveals {source}"
+            derived[name] = f"equivalent to {source}, so it reveals {source}"
     for name, sources in functions.sources.items():
         left = [source for source in sources if source not in derived]
         if name not in derived and released[name].role != "stratum" and left:
@@ -75,14 +75,14 @@ def without_functions(
 
 
 def _plainness(column: ProposedColumn, evidence: Evidence) -> tuple[Any, ...]:
-    """Return how plainly a column says what its twins say too, the plainest first."""
+    """Return a sort key that places the plainest of equivalent columns first."""
     cells = evidence.cells[column.name]
     length = np.mean([len(str(value)) for value in cells.values.head(GLANCE)])
     return column.role == "key", not cells.text, not cells.whole, length > 5, list(evidence.series).index(column.name)
 
 
 def with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series], k: int) -> list[ProposedColumn]:
-    """Turn keys into strata: categories that divide tables, as long as every stratum has room for several groups."""
+    """Turn categories that usually divide tables into strata, while every stratum has room for several groups."""
     chosen: list[pl.Series] = []
     proposed, unit = list[ProposedColumn](), unit_column(columns, series)
     for column in columns:
@@ -90,7 +90,7 @@ def with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Seri
         if suits and fewest([*chosen, series[column.name]], None if unit is None else series[unit]) >= ROOM * k:
             chosen.append(series[column.name])
             least = count_holders(ROOM * k, unit)
-            why = f"the name is one of regions, sectors or periods; a stratum has at least {least}"
+            why = f"the name indicates regions, sectors or periods; every stratum has at least {least}"
             proposed.append(replace(column, role="stratum", reason=why))
         else:
             proposed.append(column)
@@ -98,18 +98,18 @@ def with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Seri
 
 
 def unit_column(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series]) -> Name | None:
-    """Return the column that says whose records they are, if every record has one: a unit, or an id that repeats."""
+    """Return the unit column if it has no missing values: a unit, or an ID that repeats."""
     units = [column.name for column in columns if column.role == "unit"]
     units += [
         c.name for c in columns if c.role == "identifier" and names_id(c.name) and c.distinct < len(series[c.name])
     ]
-    missing = {column.name: column.missing for column in columns}  # in all records, where `series` is a sample
+    missing = {column.name: column.missing for column in columns}  # in all records; `series` may be a sample
     whole = (name for name in units if not missing[name])
     return next((name for name in whole if not present_cells(series[name].cast(pl.String)).null_count()), None)
 
 
 def fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
-    """Return the least number of records, or of different units, that share a combination of values."""
+    """Return the smallest number of records, or of distinct units, that share a combination of values."""
     if unit is None:
         return int(sizes_of(columns).min())  # type: ignore[arg-type]
     frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate([*columns, unit])])

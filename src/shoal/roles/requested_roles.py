@@ -1,4 +1,4 @@
-"""The parameters of a request that its roles decide."""
+"""Parameters of a request that follow from its roles."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["AppliedRoles", "apply_roles"]
 
 
 class AppliedRoles(Roles):
-    """Roles that the parameters of a request hold too."""
+    """Roles that have been copied to the parameters of a request."""
 
 
 def apply_roles(request: Any) -> None:
-    """Set the parameters of a request that its roles decide; refuse those that are set as well."""
+    """Set the parameters that follow from the roles of a request; refuse parameters that are already set."""
     if isinstance(request.roles, AppliedRoles):
         return
     columns = read_roles(request.roles)
@@ -31,9 +31,13 @@ def apply_roles(request: Any) -> None:
                 "role. Change the roles instead."
             )
     if not parameters["columns"]:
-        raise InputError(f"{parameter('roles')} has no column with role 'key', so nothing is masked. Add one.")
+        raise InputError(
+            f"{parameter('roles')} has no column with role 'key', so nothing is masked. Set this role for a column."
+        )
     for role in ("unit", "weight"):
         several = [column for column, entry in columns.items() if entry.role == role]
         if len(several) > 1:
-            raise InputError(f"{parameter('roles')} has several columns with role {role!r}: {listed(several)}.")
+            raise InputError(
+                f"{parameter('roles')} has several columns with role {role!r}: {listed(several)}. Choose one of them."
+            )
     vars(request).update(parameters, roles=AppliedRoles(columns))

@@ -1,4 +1,4 @@
-"""A file of roles (TOML): the role, the kind and the codes for missing of every column, for people to edit and review.
+"""The roles file (TOML): the role, kind and codes for missing values of every column, to review and edit.
 
 [columns."age"]  # a number that others may know
 role = "key"
@@ -35,15 +35,15 @@ HEADER = """\
 #   unit       person, household or firm; k counts units, and the column is left out
 #   keep       released unchanged
 #   drop       left out
-# Also per column: kind = "number", "nominal", "date", "date %d.%m.%Y", or the ordered categories in a list;
-# hierarchy = "zip.csv" (one line per value, up to the root); missing = [-9, "?"], cells that mean missing; and
-# scale = "log" or "rank", the scale on which numbers of a key are compared.
+# Each column may also have kind = "number", "nominal", "date", "date %d.%m.%Y", or the ordered categories in a list;
+# hierarchy = "zip.csv" (one line per value, up to the root); missing = [-9, "?"] (codes for missing values);
+# and scale = "log" or "rank" (the scale on which a numeric key is compared).
 """
 ENTRIES = ("role", "kind", "hierarchy", "missing", "scale")
 
 
 class Roles(dict[Name, ColumnRole]):
-    """The role of every column of a table, as a roles file holds it.
+    """The role of every column of a table, in the form of a roles file.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Roles(dict[Name, ColumnRole]):
 
     @classmethod
     def read(cls, roles: str | os.PathLike[str] | Mapping[Name, Any], names: Sequence[Name] | None = None) -> Self:
-        """Read a roles file, or a mapping of columns to roles; `names` are the columns that must have a role."""
+        """Read a roles file or a mapping of columns to roles; exactly the columns `names` must have a role."""
         columns = cls(read_roles(roles))
         if names is not None:
             check_columns(columns, names)
@@ -62,22 +62,22 @@ class Roles(dict[Name, ColumnRole]):
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole]) -> Self:
-        """Return the roles that parameters of `shoal.mask` give columns, from the proposed ones of `shoal.inspect`."""
+        """Return the roles according to parameters of `shoal.mask`, with the reasons of `proposed` roles."""
         return cls(as_roles(parameters, proposed))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the same roles as parameters of `shoal.mask`."""
+        """Return the roles as parameters of `shoal.mask`."""
         return as_parameters(self)
 
     def save(self, path: str | os.PathLike[str], source: str = "the table") -> Path:
-        """Write the roles file, for people to review and edit; `source` names the table in its first line."""
+        """Write a roles file to review and edit; `source` is the name of the table in its first line."""
         check_target(path, endings=(".toml",))
         write_roles(self, path, source)
         return Path(path)
 
 
 def write_roles(roles: Mapping[Name, ColumnRole], path: str | os.PathLike[str], source: str) -> None:
-    """Write the roles of the columns of a table; `source` names the table in the first line."""
+    """Write the roles of columns to a file; `source` is the name of the table in its first line."""
     blocks = [HEADER.format(source=_comment(source))]
     for name, column in roles.items():
         lines = [f"[columns.{_quoted(str(name))}]  # {_comment(column.reason)}", f"role = {_quoted(column.role)}"]
@@ -91,7 +91,7 @@ def write_roles(roles: Mapping[Name, ColumnRole], path: str | os.PathLike[str], 
 
 
 def read_roles(roles: str | os.PathLike[str] | Mapping[Name, Any]) -> dict[Name, ColumnRole]:
-    """Return the role of each column from a file, or from a mapping of columns to their entries or roles.
+    """Return the role of each column from a roles file, or from a mapping of columns to entries or roles.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def read_roles(roles: str | os.PathLike[str] | Mapping[Name, Any]) -> dict[Name,
         raise FileError(f"Roles file {path} is not valid TOML: {str(error).rstrip('.')}. Correct it.") from None
     if not isinstance(columns, dict) or not columns:
         raise FileError(
-            f'Roles file {path} has no columns. Write an entry such as [columns."age"] for each, or create the file '
+            f'Roles file {path} has no columns. Add an entry such as [columns."age"] for each, or create the file '
             "with shoal inspect."
         )
     return {name: _column(name, entry, path.parent) for name, entry in columns.items()}
@@ -160,14 +160,14 @@ def _column(name: Name, entry: Any, folder: Path) -> ColumnRole:
     codes = tuple(missing) if isinstance(missing, (list, tuple)) else (missing,)
     if codes and role != "key":
         raise InputError(
-            f"{parameter('roles')} has missing codes for column {name!r}, whose role is {role!r}: only the codes of "
-            "masked columns count. Remove them."
+            f"{parameter('roles')} has missing codes for column {name!r}, whose role is {role!r}: only key columns "
+            "can have them. Remove them."
         )
     return ColumnRole(role, kind, codes, scale=_scale(name, role, entry.get("scale")))
 
 
 def _scale(name: Name, role: str, scale: Any) -> str | None:
-    """Return the scale on which a key is compared; refuse that of another column."""
+    """Return the scale on which a key is compared; refuse a scale for other roles."""
     if scale is not None and (role != "key" or scale not in SCALES):
         raise InputError(
             f"{parameter('roles')} has scale {scale!r} for column {name!r} with role {role!r}: only keys have a scale, "
@@ -186,7 +186,7 @@ def _value(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text between quotes: JSON escapes what TOML does, except the control character DEL."""
+    """Return a quoted text. JSON escapes the same characters as TOML, except the control character DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""Words of column names and cells by which columns are recognised: those of words.toml and of a file of the user."""
+"""Words of column names and cells that identify columns, from words.toml and a user's file."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ __all__ = ["Topic", "WordLists", "read_words"]
 
 LISTS = ("names", "beside", "cells")
 FIELDS = {**dict.fromkeys(LISTS, str), "reason": str, "persons": bool, "spreads": bool}
-LOGARITHM = re.compile("^(ln|log|l)_?")  # before the name of what it is of
+LOGARITHM = re.compile("^(ln|log|l)_?")  # prefix of a logarithm's name
 NOTHING = re.compile(r"(?!)")
-MANY, SHARE = 3, 1 / 3  # columns of a topic, and their ratio to unclear ones, that make unclear ones be of it
-CONTEXT = 2  # columns of a topic that make ambiguous names, or the whole table, be of the topic
+MANY, SHARE = 3, 1 / 3  # columns of a topic, and their ratio to unclear columns, that extend the topic to these
+CONTEXT = 2  # columns of a topic that assign ambiguous names, or the whole table, to it
 
 
 @dataclass(frozen=True)
 class Topic:
-    """Words of one meaning."""
+    """The words of a topic."""
 
     names: re.Pattern[str]
-    beside: re.Pattern[str]  # ambiguous names: of the topic beside other columns of it
+    beside: re.Pattern[str]  # ambiguous names, which count only next to other columns of the topic
     cells: re.Pattern[str]
     reason: str = ""
-    persons: bool = False  # whether it is sensitive of persons only
-    spreads: bool = False  # whether a table about it has few columns about anything else
+    persons: bool = False  # True if it is sensitive for persons only
+    spreads: bool = False  # True if it extends to unclear columns of a table about it
 
     def has(self, name: Name) -> bool:
-        """Return whether a column name holds a word of the topic."""
+        """Return whether a column name contains a word of the topic."""
         words = name_words(name)
         return self.names.search(words) is not None or self.names.search(LOGARITHM.sub("", words)) is not None
 
 
 @dataclass(frozen=True)
 class WordLists:
-    """All topics: the sensitive ones, and the others by name."""
+    """All topics by name: sensitive ones and others."""
 
     sensitive: Mapping[str, Topic]
     others: Mapping[str, Topic]
 
     def has(self, topic: str, name: Name) -> bool:
-        """Return whether a column name holds a word of a topic that is not sensitive."""
+        """Return whether a column name contains a word of a topic that is not sensitive."""
         return self.others[topic].has(name)
 
     def of_firms(self, names: Iterable[Name]) -> bool:
-        """Return whether the columns describe firms and not persons."""
+        """Return whether columns describe firms rather than persons."""
         names = list(names)
         return sum(self.has("firms", name) for name in names) >= CONTEXT and not any(
             self.has("persons", name) for name in names
         )
 
     def sensitive_topics(self, names: Iterable[Name]) -> dict[Name, str]:
-        """Return why columns of a table are sensitive by their names.
+        """Return the topics of columns with sensitive names.
 
         Examples
         --------
@@ -84,7 +84,7 @@ class WordLists:
         return {name: reasons[name] for name in names if name in reasons}
 
     def _by_context(self, names: Iterable[Name], reasons: Mapping[Name, str]) -> dict[Name, str]:
-        """Return why unclear columns of a table are sensitive, if many of its columns are of one topic."""
+        """Return the topic of unclear columns if many columns of the table belong to one topic."""
         unclear = [name for name in names if name not in reasons and not self._is_clear(name)]
         spreading = [topic.reason for topic in self.sensitive.values() if topic.spreads]
         topics = Counter(reason for reason in reasons.values() if reason in spreading).most_common(1)
@@ -93,11 +93,11 @@ class WordLists:
         return dict.fromkeys(unclear, f"{topics[0][0]}, as other columns do")
 
     def _is_clear(self, name: Name) -> bool:
-        """Return whether a column name says what others can see or know of a person."""
+        """Return whether a column name is that of an observable property, a code, a period or a person."""
         return any(self.has(topic, name) for topic in ("observable", "codes", "periods", "persons"))
 
     def topic_of_cells(self, values: Iterable[str]) -> str | None:
-        """Return what at least half of some different texts, and two of them, speak of; None if nothing sensitive.
+        """Return the sensitive topic of at least two and at least half of some distinct texts; None without one.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class WordLists:
 
 
 def read_words(path: str | os.PathLike[str] | None = None) -> WordLists:
-    """Return the words of shoal, and those of a file of the user if there is one."""
+    """Return the word lists of shoal, extended by a user's file."""
     return _shoal_words() if path is None else _combined(_topics(_read(Path(path))))
 
 
@@ -122,7 +122,7 @@ def _shoal_words() -> WordLists:
 
 
 def _combined(additions: Mapping[tuple[str, ...], Mapping[str, Any]]) -> WordLists:
-    """Return the words of shoal and some more."""
+    """Return the word lists of shoal with additions."""
     tables = _topics(tomllib.loads(files("shoal.roles").joinpath("words.toml").read_text(encoding="utf-8")))
     for topic, lists in additions.items():
         known_lists = tables.setdefault(topic, {})
@@ -146,18 +146,18 @@ def _combined(additions: Mapping[tuple[str, ...], Mapping[str, Any]]) -> WordLis
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a file of the user; refuse one that is not of the form of words.toml."""
+    """Read a user's file; refuse one that is not TOML."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"Word list {path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"Word list {path} is not TOML: {error}.") from None
+        raise InputError(f"Word list {path} is not TOML: {error}. Correct it.") from None
     return content
 
 
 def _topics(content: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the lists of each topic; refuse what no word list has."""
+    """Return the word lists of each topic; refuse unknown fields."""
     sensitive = content.get("confidential", {})
     sections: dict[tuple[str, ...], Any] = {(name,): lists for name, lists in content.items() if name != "confidential"}
     sections |= (
@@ -170,15 +170,14 @@ def _topics(content: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]
         wrong = [field for field, value in fields if type(value) is not FIELDS.get(field)]
         if wrong:
             raise InputError(
-                f"{parameter('words')} has {'.'.join(filter(None, (*name, wrong[0])))!r}, which no word list has. A "
-                f"topic has names, beside, cells and reason, which are text, and persons and spreads, which are true "
-                f"or false."
+                f"{parameter('words')} has an invalid entry {'.'.join(filter(None, (*name, wrong[0])))!r}. Use names, "
+                "beside, cells and reason with text, and persons and spreads with true or false."
             )
     return sections
 
 
 def _pattern(words: str) -> re.Pattern[str]:
-    """Compile words of names between blanks: * stands for any letters, = before a word for the whole name."""
+    """Compile words of names, separated by blanks: * matches any letters, = before a word matches the whole name."""
     patterns = []
     for word in words.split():
         text = re.escape(word.removeprefix("=")).replace(r"\*", "[^_]*")
@@ -187,6 +186,6 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _cell_pattern(words: str) -> re.Pattern[str]:
-    """Compile whole cells between blanks, in which * stands for any signs."""
+    """Compile words of whole cells, separated by blanks: * matches any characters."""
     patterns = [re.escape(word).replace(r"\*", ".*") for word in words.split()]
     return re.compile("|".join(patterns)) if patterns else NOTHING
