@@ -289,7 +289,7 @@ class Release:
         each = f" across {len(self.columns)} columns" if not self.anonymous else ""
         kept = f"{self.records:,}"
         if self.left_out:
-            kept = f"{self.records:,} of {self.records + self.left_out:,}, {self.left_out:,} suppressed,"
+            kept = f"{self.records:,} of {self.records + self.left_out:,} ({self.left_out:,} suppressed)"
         lines = [
             *self.verdict.rows(),
             ("records", f"{kept} in {count(self.groups, 'group')} of {spread}{each} (k = {self.k})"),
@@ -334,7 +334,7 @@ class Release:
         output: str | os.PathLike[str] | None = None,
         comparison: Comparison | None = None,
     ) -> Path:
-        """Write an HTML report on the safety, utility and method of the release, for non-programmers. It may be published.
+        """Write an HTML report on the safety, utility and method of the release. It may be published.
 
         Parameters
         ----------
