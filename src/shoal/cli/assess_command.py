@@ -27,8 +27,8 @@ def assess(
 ) -> None:
     """Measure the utility and the remaining risk of a masked table.
 
-    It is meant for the data steward: it prints statistics of the original. The report holds no value of a single
-    record. With -k, the exit code is 1 if a group has fewer records.
+    For the data steward: it prints statistics of the original table.
+    The report holds no value of a single record. With -k, exit code 1 means a group below k.
 
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """

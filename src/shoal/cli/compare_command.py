@@ -36,7 +36,7 @@ def compare(
 
     Example: shoal compare firms.csv -k 3,5,10 --by region --report comparison.html
 
-    Example: shoal compare firms.csv -k 5 -c sales --confidential profit --closeness 0.1,0.2 -m mdav -m auto
+    Example: shoal compare firms.csv -k 5 -c sales --confidential profit --closeness 0.1,0.2
     """
     from shoal.comparison.compare import compare_request
     from shoal.tables.files import check_targets, write_file

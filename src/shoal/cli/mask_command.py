@@ -29,7 +29,7 @@ WITH_MANIFEST = {item.name for item in parameters() if not item.metadata["stored
 }  # fmt: skip
 
 
-@with_parameters(MaskRequest)
+@with_parameters(MaskRequest, required=("k", "output"))
 def mask(
     context: typer.Context,
     source: Annotated[
@@ -37,8 +37,8 @@ def mask(
         typer.Argument(
             parser=read_source,
             metavar="IN",
-            help="Table to mask: a file (CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS), a folder, a glob, "
-            "a database address, or - for CSV from standard input.",
+            help="Table to mask: CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS; folder, glob or database "
+            "address; - for CSV from standard input.",
         ),
     ] = None,
     option: Annotated[
@@ -88,7 +88,7 @@ def mask(
     Example: shoal mask big.parquet -k 5 --memory 2GB -o masked.parquet --manifest run.json
 
     Ctrl-C during -m search releases the best result so far, verified; SIGTERM releases nothing.
-    With --from-manifest, name IN and -o if they are outside its folder, and a database with its --query.
+    With --from-manifest, name files outside its folder (IN, -o) and a database (IN, --query).
     """
     recorded = None
     if STREAM in (str(source), str(values["output"])):

@@ -20,8 +20,8 @@ def page(
 ) -> None:
     """Open a page in the browser that leads from a file to a release.
 
-    The page is served on this machine only, and no data leaves it. Press Ctrl-C to stop; the server also stops 10
-    minutes after the page is closed.
+    The page is served on this machine only, and nothing is sent anywhere.
+    Ctrl-C stops it; it also stops 10 minutes after the page is closed.
 
     Example: shoal app firms.csv
     """

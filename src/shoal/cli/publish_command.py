@@ -33,7 +33,7 @@ def publish(
         str,
         typer.Option(
             metavar="WORD",
-            help="Scope of epsilon: standard or microaggregated (above)",
+            help="Scope of epsilon, see above",
             rich_help_panel=ESSENTIALS,
         ),
     ] = "standard",
@@ -50,7 +50,7 @@ def publish(
         bool,
         typer.Option(
             "--private",
-            help="With --explore: use the real values; do not publish the output",
+            help="With --explore: use confidential values; never publish output",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -74,7 +74,7 @@ def publish(
         File,
         typer.Option(
             metavar="FILE",
-            help="File for a report with exact figures (HTML); for the data holder only",
+            help="File for an exact report (HTML); for the data holder only",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -82,19 +82,21 @@ def publish(
 ) -> None:
     """Publish a table with differential privacy: noisy group means, or records drawn from noisy counts.
 
-    Scope of epsilon: methods 'insensitive-ir' (the default), 'insensitive' and 'none' are epsilon-differentially
-    private from raw table to released table (Definition 1); so is 'marginals', except for a tiny delta, and it releases
-    columns that belong together. All other methods protect the values of individuals with the groups taken as given
-    (Definition 3 of Soria-Comas and Domingo-Ferrer): the groups are visible in the release, and an attacker who knows
-    the other records can learn more from them than epsilon suggests. Such methods require --definition microaggregated.
-    The summary states the guarantee in full. Columns that are not named are left out.
+    Scope of epsilon: methods insensitive-ir (the default), insensitive and none are epsilon-
+    differentially private from raw table to released table (Definition 1); so is marginals, except
+    for a tiny delta, and it releases columns that belong together. All other methods protect the
+    values of individuals with the groups taken as given (Definition 3 of Soria-Comas and
+    Domingo-Ferrer): the groups are visible in the release, and an attacker who knows the other
+    records can learn more from them than epsilon suggests. Such methods require
+    --definition microaggregated. The summary states the guarantee in full.
 
-    Each person is assumed to have one record; with --unit and --contributions, epsilon covers all records of a person.
-    With --explore, -k and --epsilon may be lists, such as 0.5,1,2.
+    Columns that are not named are left out. Each person is assumed to have one record; with --unit
+    and --contributions, epsilon covers all records of a person. With --explore, -k and --epsilon
+    may be lists, such as 0.5,1,2.
 
-    Example: shoal publish firms.csv --epsilon 1 --bounds sales=0:1e6 --bounds wages=0:1e5 -o released.csv
+    Example: shoal publish firms.csv -e 1 -b sales=0:1e6 -b wages=0:1e5 -o released.csv
 
-    Example: shoal publish people.csv -e 1 --delta 1e-6 -m marginals -b age=0:120 --categories sex=f,m -o drawn.csv
+    Example: shoal publish people.csv -e 1 --delta 1e-6 -m marginals -b age=0:120 -o drawn.csv
 
     Example: shoal publish firms.csv --bounds sales=0:1e6 --explore -o error.png
     """

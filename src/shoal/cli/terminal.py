@@ -72,10 +72,10 @@ def kind_options() -> dict[str, OptionInfo]:
     }
 
 
-def with_parameters(request: type) -> Callable[[Command], Command]:
+def with_parameters(request: type, *, required: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add an option to a command for every request parameter with flags that it does not declare itself.
 
-    The command receives the values as keyword arguments.
+    The command receives the values as keyword arguments. The help marks the `required` options.
     """
 
     def complete(command: Command) -> Command:
@@ -89,7 +89,8 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
                 made += [_keyword(name, None, Texts, info) for name, info in kind_options().items()]
             elif item.metadata["flags"] and item.name not in names:
                 default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
-                made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
+                info = option(item.name, request, required=item.name in required)
+                made.append(_keyword(item.name, default, _annotation(item), info))
         options = sorted([*made, *(part for part in explicit if _info(part))], key=_panel)
         command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
         command.request = request  # type: ignore[attr-defined]  # the reference pages show its whole help texts
@@ -122,15 +123,16 @@ def _annotation(item: Field[Any]) -> Any:
     return Texts if kind is list else kind | None
 
 
-def option(name: str, request: type = MaskRequest) -> Any:
+def option(name: str, request: type = MaskRequest, *, required: bool = False) -> Any:
     """Return the option of a request parameter, whose help names other parameters by their flags."""
     items = {item.name: item for item in parameters_of(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
+    text = first_sentence(help_of(item, partial(typed, flags=flags)).replace("``", ""))
     return typer.Option(
         *item.metadata["flags"],
         metavar=item.metadata["metavar"] or "|".join(item.metadata["choices"]) or METAVARS.get(item.metadata["typed"]),
-        help=first_sentence(help_of(item, partial(typed, flags=flags)).replace("``", "")),
+        help=f"{text} (required)" if required else text,
         rich_help_panel=item.metadata["panel"],
     )
 

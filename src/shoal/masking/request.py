@@ -88,7 +88,7 @@ class MaskRequest(metaclass=_RequestType):
     """
 
     k: int = described(
-        None, "Smallest group size, at least 2 (required).", "-k",
+        None, "Smallest group size, at least 2.", "-k",
         panel=ESSENTIALS, label="Group size k", typed=int, stored=(int,),
     )  # fmt: skip
     columns: Sequence[Name] | Name | None = described(
@@ -463,7 +463,7 @@ class MaskRequest(metaclass=_RequestType):
     )
     output: str | os.PathLike[str] | None = described(
         None,
-        "File for the masked table (required). It is written completely or not at all.",
+        "File for the masked table. It is written completely or not at all.",
         "-o",
         "--output",
         panel=ESSENTIALS,
