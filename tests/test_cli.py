@@ -147,18 +147,18 @@ REFUSED = {
         "the stratum region='Islands'",
     ),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
-    "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
+    "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "the values of 'sector' have no order"),
     "missing cells": (["-k", 3, "--missing", "error"], "Column 'research' has 31 missing values"),
     "too many left out": (
         ["-k", 3, "--missing", "drop"],
-        "31 of 400 records (7.8%) would be left out, but --max-left-out is 5%",
+        "31 of 400 records (7.8%) would be suppressed, but --max-left-out is 5%",
     ),
     "no such share": (["-k", 3, "--max-left-out", "120%"], "--max-left-out must be"),
     "columns without a role": (["-k", 3, "-c", "sales", "--rest", "error"], "or use --rest drop to leave them out"),
     "no such rest": (["-k", 3, "-c", "sales", "--rest", "all"], "--rest must be one of"),
     "rest without columns": (["-k", 3, "--rest", "keep"], "--rest keep requires --column"),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
-    "bad option": (["-k", 3, "-O", "gamma"], "-O must read NAME=VALUE"),
+    "bad option": (["-k", 3, "-O", "gamma"], "-O must be NAME=VALUE"),
     "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
@@ -287,7 +287,7 @@ def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
     assert timed.returncode == 0, timed.stderr
     again = command("mask", "--from-manifest", tmp_path / "timed.json")
     assert again.returncode == 1
-    assert "limited by time" in again.stderr
+    assert "had a time limit" in again.stderr
 
 
 def loaded_by(*arguments):
@@ -402,7 +402,7 @@ def test_figures_of_the_summary_are_no_options(tmp_path):
     done = command("mask", "in.csv", "-k", 3, "--engine", "local", "-o", "out.csv", cwd=tmp_path)
     assert "peak memory=" in done.stdout
     done = command("mask", "in.csv", "-k", 3, "-c", "x", "--importance", "y=2", "-o", "out.csv", cwd=tmp_path)
-    assert "names column 'y', which is not masked. Masked are x; name it in --column too." in done.stderr
+    assert "names column 'y', which is not masked. Masked columns: x. Name it in --column too." in done.stderr
 
 
 # --- what reaches the terminal ---------------------------------------------------------------------------------------

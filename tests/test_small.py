@@ -278,7 +278,7 @@ def test_rare_patterns_by_hand():
     # One record misses a, two miss b: together they miss both, three cells more.
     assert release.data["a"].to_list() == [2.0] * 3 + [None] * 3
     assert release.data["b"].to_list() == [2.0] * 3 + [None] * 3
-    joined = "3 cells were made missing, so that at least k records of a stratum miss the same columns (small='merge')"
+    joined = "3 cells were made missing, so that at least k records of a stratum have the same missing columns (small='merge')"
     assert any(note.startswith(joined) for note in release.notes)
     # Standardised by what is left, mean 2 and variance 2/3: 2 + 2 within the group, and what was lost.
     lost = (7**2 + 18**2 + 2**2) / (2 / 3)

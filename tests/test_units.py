@@ -104,7 +104,7 @@ def test_groups_of_records_hold_too_few_persons_and_groups_of_units_do_not():
     assert fewest(release.data, ["income", "age"], "person") >= 4
     assert release.data["person"].to_list() == table["person"].to_list()
     assert release.verified == "every combination of income, age is shared by at least 4 different units (person)"
-    assert any("ties the records of each person together" in note for note in release.notes)
+    assert any("links the records of each person" in note for note in release.notes)
 
 
 @pytest.mark.parametrize("method", METHODS_OF_RECORDS)
@@ -224,7 +224,7 @@ def test_shuffled_units_have_new_numbers():
     before = table["person"].gather(release.kept)
     assert pl.DataFrame({"before": before, "after": numbers}).n_unique() == 40
     assert fewest(release.data, ["income", "age"], "person") >= 4
-    assert any("under new numbers" in note for note in release.notes)
+    assert any("is in the release (renumbered)" in note for note in release.notes)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, np.asarray], ids=["pandas", "array"])
@@ -242,7 +242,7 @@ def test_units_under_their_own_numbers_are_released_only_on_purpose():
         release = shoal.mask(panel(), 3, **asked, **others)
         assert "person" not in release.data.columns
         assert "person" in release.dropped
-    with pytest.raises(InputError, match=r"Column 'person' looks like an identifier: it says whose records they are"):
+    with pytest.raises(InputError, match=r"Column 'person' looks like an identifier: it is the unit column with its original values"):
         shoal.mask(panel(), 3, rest="keep", **asked)
     for others in ({"keep": ["person"]}, {"rest": "keep", "shuffle": 1}):
         assert "person" in shoal.mask(panel(), 3, **asked, **others).data.columns

@@ -205,7 +205,7 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
     """Refuse parameters that require groups of whole records."""
     for name, value in (("distance", request.distance), ("importance", request.importance or None)):
         if value is not None:
-            raise InputError(f"{fact}, so {parameter(name)} has no effect. Leave it out.")
+            raise InputError(f"{fact}: {parameter(name)} cannot be combined with it. Leave it out.")
     if request.refine:
         raise InputError(f"{fact}, but {parameter('refine')} moves whole records. Leave it out.")
     if request.sums:
