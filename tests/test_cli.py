@@ -303,6 +303,17 @@ def test_help_methods_and_version_need_no_compiler():
         assert not loaded & {"numba", "numpy", "polars", "sklearn", "pandas", "scipy", "pyarrow", "matplotlib"}
 
 
+@pytest.mark.parametrize(("name", "most"), [("mask", 100), ("publish", 80), ("compare", 70), ("assess", 70)])
+def test_the_help_is_short_and_has_one_line_per_option(name, most):
+    printed = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "100"})
+    assert printed.exit_code == 0
+    assert len(printed.output.splitlines()) <= most
+    panels = printed.output.partition("─ Options ─")[2]
+    rows = [line.strip("│ ") for line in panels.splitlines() if line.startswith("│")]
+    assert len(rows) > 15
+    assert [row for row in rows if not row.startswith("-")] == []
+
+
 def test_masking_in_memory_imports_what_it_runs(folder, tmp_path):
     loaded = loaded_by("mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-c", "wages", "-o", tmp_path / "out.csv")
     assert "shoal.algorithms.mdav" in loaded

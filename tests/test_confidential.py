@@ -122,7 +122,7 @@ def test_published_methods_keep_closeness_and_all_else_that_is_asked(method):
     assert release.parameters["method"] == method
     with pytest.raises(InputError, match="groups by a sensitive column and requires 'confidential' and 'closeness'"):
         shoal.mask(table, 3, **asked)
-    with pytest.raises(InputError, match=r"which only shoal\.mask knows"):
+    with pytest.raises(InputError, match=r"which only shoal\.mask provides"):
         shoal.partition(table.select("age", "pay").to_numpy(), 3, method=method)
     assert method in str(shoal.methods())
 
@@ -402,7 +402,7 @@ def test_an_optimum_that_keeps_closeness_stays_one():
         ({"confidential": "il"}, r"'confidential' names column 'il', which the table does not have.* 'ill'"),
         ({"confidential": "age"}, "'confidential' names column 'age', which is masked"),
         ({"confidential": "region", "by": "region"}, "a stratum"),
-        ({"confidential": "ill", "identifiers": "ill"}, "dropped"),
+        ({"confidential": "ill", "identifiers": "ill"}, "the unit, left out, or named twice"),
         ({"confidential": ["ill", "ill"]}, "named twice"),
         ({"confidential": "days", "unit": "days"}, "the unit"),
         ({"confidential": []}, "must name at least one column"),

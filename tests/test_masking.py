@@ -213,7 +213,7 @@ def test_a_release_says_that_its_means_are_weighted(weights, by, tmp_path):
     table = pl.DataFrame({"x": [0.0, 1.0, 5.0, 6.0, 9.0, 9.5], "w": [1.0, 3.0] * 3})
     release = shoal.mask(table, 2, columns=["x"], weights=weights)
     assert release.data["x"][0] == 0.75
-    assert f"means of groups are weighted by {by}; loss, k and categories count every record once" in release.notes
+    assert f"group means are weighted by {by}; loss, k and categories count every record once" in release.notes
     release.report(tmp_path / "r.html", original=table)
     assert "replaced by the weighted mean of its group" in (tmp_path / "r.html").read_text()
 
@@ -482,7 +482,7 @@ def test_a_release_prints_itself(table):
         ({"weights": [1.0]}, "one number per record (300)"),
         ({"weights": [0.0] * 300}, "must be positive, but record 1 holds 0.0"),
         ({"weights": "weight", "aggregate": "median"}, "'weights' requires aggregate='mean'"),
-        ({"missing": "ignore"}, "'missing' must be one of 'error', 'group', 'drop', got 'ignore'"),
+        ({"missing": "ignore"}, "'missing' must be one of 'group', 'drop', 'error', got 'ignore'"),
         ({"integers": "keep"}, "'integers' must be one of"),
         ({"aggregate": "mode"}, "'aggregate' must be one of"),
         ({"method": "univariate"}, "masks one column, got 3"),
@@ -612,7 +612,10 @@ def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
 
 def test_nothing_that_would_be_left_is_said_in_words():
     table = pl.DataFrame({"x": [1.0, 2, 3, 4], "by": list("abcd"), "p": [1, 1, 2, 2]})
-    with pytest.raises(InputError, match="would suppress all records: every stratum or missing-value pattern has fewer than k=2 records"):
+    with pytest.raises(
+        InputError,
+        match="would suppress all records: every stratum or missing-value pattern has fewer than k=2 records",
+    ):
         shoal.mask(table, 2, columns=["x"], by="by", small="suppress")
     with pytest.raises(InputError, match=r"the table has 2 different units \(p\)\. Use a smaller k\.$"):
         shoal.mask(table, 3, columns=["x"], unit="p")
@@ -667,7 +670,11 @@ def long_strata():
     ("table", "asked", "named"),
     [
         (missing_patterns, {"columns": WIDE, "missing": "error"}, " and 195 others have missing values in 300 records"),
-        (missing_patterns, {"columns": WIDE, "small": "error"}, "only 1 record of the table has missing values in exactly: "),
+        (
+            missing_patterns,
+            {"columns": WIDE, "small": "error"},
+            "only 1 record of the table has missing values in exactly: ",
+        ),
         (zero_patterns, {"columns": WIDE, "zeros": WIDE}, "only 1 record of the table is zero in exactly: "),
         (long_strata, {"by": "town", "columns": WIDE, "small": "error"}, " has 1 record, the stratum town='town 1 "),
         (long_strata, {"by": WIDE[:199], "columns": WIDE[199:], "small": "error"}, " and 194 others has 1 record"),

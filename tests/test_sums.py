@@ -75,13 +75,19 @@ def test_what_is_no_rule_is_refused(text):
             "Parameter 'sums' names column 'wage', which the table does not have. Did",
         ),
         ({"sums": RULES[1], "columns": ["total", "tax"]}, "column 'wages' is not masked. Name it in 'columns' too."),
-        ({"sums": RULES[1], "columns": ["tax"]}, "nor is any other column of the rule. Leave the rule out: unchanged columns keep it."),
+        (
+            {"sums": RULES[1], "columns": ["tax"]},
+            "nor is any other column of the rule. Leave the rule out: unchanged columns keep it.",
+        ),
         ({"sums": ["total = wages + capital", "total = tax + `net income`"]}, "two rules for column 'total'"),
         ({"sums": ["total = wages + capital", "wages = total - capital"]}, "are circular"),
         ({"sums": "tax = wages + region", "columns": [*COLUMNS, "region"]}, "column 'region' holds categories"),
         ({"sums": RULES, "aggregate": "median"}, "'sums' requires aggregate='mean', got aggregate='median'"),
         ({"sums": RULES, "aggregate": "medoid"}, "'sums' requires aggregate='mean', got aggregate='medoid'"),
-        ({"sums": RULES, "method": "individual-ranking"}, "groups every column on its own, which breaks the rules of 'sums'"),
+        (
+            {"sums": RULES, "method": "individual-ranking"},
+            "groups every column on its own, which breaks the rules of 'sums'",
+        ),
     ],
 )
 def test_refused_by_name(asked, message):
@@ -167,7 +173,9 @@ def test_whole_columns_are_exact_and_columns_with_all_digits_explain_nothing():
             assert shoal.mask(wrong, **CENTS, integers="float").records == 200
     digits = firms(200).select(COLUMNS[:3])
     wrong = digits.with_columns(total=pl.col("total") + 1e-6 * (pl.Series(range(200)) == 5))
-    with pytest.raises(InputError, match=r"differs from the sum by 1e-06, more than the 8.* that rounding"):
+    with pytest.raises(
+        InputError, match=r"differs from the sum by 1e-06, more than the rounding of its columns explains \(8"
+    ):
         shoal.mask(wrong, **CENTS)
 
 
@@ -446,7 +454,10 @@ def test_totals_with_zeros_and_missing_cells():
             "integers='totals' requires means without weights, got 'weights'",
         ),
         ({"aggregate": "median"}, "got aggregate='median'. Use integers='round'"),
-        ({"sums": RULES, "zeros": "total"}, "'zeros' names column 'total', which integers='totals' computes as the sum of rounded columns"),
+        (
+            {"sums": RULES, "zeros": "total"},
+            "'zeros' names column 'total', which integers='totals' computes as the sum of rounded columns",
+        ),
     ],
 )
 def test_totals_are_refused_by_name(asked, message):

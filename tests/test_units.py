@@ -242,7 +242,9 @@ def test_units_under_their_own_numbers_are_released_only_on_purpose():
         release = shoal.mask(panel(), 3, **asked, **others)
         assert "person" not in release.data.columns
         assert "person" in release.dropped
-    with pytest.raises(InputError, match=r"Column 'person' looks like an identifier: it is the unit column with its original values"):
+    with pytest.raises(
+        InputError, match=r"Column 'person' looks like an identifier: it is the unit column with its original values"
+    ):
         shoal.mask(panel(), 3, rest="keep", **asked)
     for others in ({"keep": ["person"]}, {"rest": "keep", "shuffle": 1}):
         assert "person" in shoal.mask(panel(), 3, **asked, **others).data.columns

@@ -59,7 +59,10 @@ def is_not_anonymous(release):
 
 def is_singled_out(release):
     alone = int(release.data.select(release.outsider).is_unique().sum())
-    return f"{alone} of {N} records {'is' if alone == 1 else 'are'} unique in the columns that an outsider can know: ", alone
+    return (
+        f"{alone} of {N} records {'is' if alone == 1 else 'are'} unique in the columns that an outsider can know: ",
+        alone,
+    )
 
 
 def is_homogeneous(release):
@@ -115,7 +118,8 @@ def is_concentrated(release):
 def has_unique_units(release):
     units = release.data.group_by("person").agg(pl.struct("x", "y").sort()).get_column("x").to_list()
     alone = sum(units.count(unit) == 1 for unit in units)
-    return f"{alone} of {len(units)} units (person) {'is' if alone == 1 else 'are'} unique by their records taken together", alone
+    are = "is" if alone == 1 else "are"
+    return f"{alone} of {len(units)} units (person) {are} unique by their records taken together", alone
 
 
 masked_in_order = table()

@@ -99,9 +99,7 @@ def test_a_mean_of_zero_is_told():
     frame = pl.DataFrame({"a": [0, 0, -1, 1], "b": [1.0, 2.0, 3.0, 4.0]})
     release = shoal.mask(frame, k=2, columns=["a", "b"], zeros="a", integers="round")
     assert release.data["a"].to_list() == [0, 0, 0, 0]
-    assert (
-        "in column a, 2 records that are not zero are also released as 0, the mean of the group" in release.notes
-    )
+    assert "in column a, 2 records that are not zero are also released as 0, the mean of the group" in release.notes
 
 
 def test_whole_numbers_that_are_not_zero_are_not_rounded_to_zero():
@@ -120,9 +118,9 @@ def test_few_records_of_a_pattern_are_listed_or_left_out():
         shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group")
     assert str(refused.value) == (
         "Parameter 'zeros' separates records that are zero in different columns, but only 1 record of the table is "
-        "zero in exactly: a, b, only 2 records of the table are zero in exactly: a, only 1 record of the table misses "
-        "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', use a smaller k, or "
-        "suppress these records with small='suppress'."
+        "zero in exactly: a, b, only 2 records of the table are zero in exactly: a, only 1 record of the table has "
+        "missing values in exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', use a "
+        "smaller k, or suppress these records with small='suppress'."
     )
     asked = {"columns": ["a", "b", "c"], "zeros": ["a", "b"], "missing": "group", "small": "suppress"}
     release = shoal.mask(frame, k=3, max_left_out=1, **asked)

@@ -211,7 +211,7 @@ def reached_by_column(promise: Promise, reached: Sequence[Sequence[float]]) -> d
     """Return the worst figures per sensitive column and measure, combined from the `worst` of several tables."""
     reached_values: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
-        # Figures are no more exact than this, see `shoal.promises.promise.ROUNDING`; adding 0.0 turns −0 into 0.
+        # Further digits are rounding errors, see `shoal.promises.promise.ROUNDING`; adding 0.0 turns −0 into 0.
         value = round(model.worst(np.array(values)), DIGITS) + 0.0
         reached_values.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
     return reached_values

@@ -183,7 +183,7 @@ class Recorded:
             raise self._unnamed_database()
         source = given if given is not None else self._own("input", "IN")
         try:
-            found = digests(source, query)
+            current = digests(source, query)
         except FileError:
             if is_database(source):
                 raise
@@ -193,15 +193,15 @@ class Recorded:
         if given is None and not all(_lies_in(file, self.path.parent) for file in files_of(source)):
             raise self._elsewhere("input", "IN")
         recorded = self.content["input"]
-        if found["sha256"] != recorded["sha256"]:
+        if current["sha256"] != recorded["sha256"]:
             before = recorded.get("files", {})
             if is_database(source):
                 raise InputError(
                     f"Database {source} does not return the recorded table: its SHA-256 differs. Use the recorded "
                     f"{parameter('query')}, with an ORDER BY if the order of the records varies."
                 )
-            other = [name for name, digest in found.get("files", {}).items() if before.get(name) != digest]
-            which = f" ({', '.join(other[:5])})" if other else ""
+            changed = [name for name, digest in current.get("files", {}).items() if before.get(name) != digest]
+            which = f" ({', '.join(changed[:5])})" if changed else ""
             raise InputError(
                 f"Input {source} is not the recorded one: its SHA-256 differs{which}. Put the recorded file back."
             )

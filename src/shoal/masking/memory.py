@@ -62,8 +62,8 @@ class MemoryRecords:
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
         """Compute and keep arrays of the table."""
-        self._arrays, known = function(self._table, 0, *arguments)
-        return [known]
+        self._arrays, answer = function(self._table, 0, *arguments)
+        return [answer]
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
@@ -83,11 +83,11 @@ class MemoryRecords:
             return how.gather(sent, state, *how.gathering)
 
         if self.state is not None:
-            answers, known = gather(self.state)
+            answers, outcome = gather(self.state)
         else:
-            answers, known = watch(gather, len(targets), title=title, show=self._progress, keep=anytime)
+            answers, outcome = watch(gather, len(targets), title=title, show=self._progress, keep=anytime)
         self._answers = {name: array for name, array in self._arrays.items() if name == KEPT} | dict(answers)
-        return [known]
+        return [outcome]
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Build the released table; write it to the output, if any, and read it again."""

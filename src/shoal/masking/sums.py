@@ -110,15 +110,15 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
                 "so that it computes another of its columns."
             )
     ordered: list[Rule] = []
-    left = list(rules)
-    while left:
-        open_totals = {rule.total for rule in left}
-        ready = [rule for rule in left if not open_totals.intersection(rule.columns[1:])]
+    remaining = list(rules)
+    while remaining:
+        open_totals = {rule.total for rule in remaining}
+        ready = [rule for rule in remaining if not open_totals.intersection(rule.columns[1:])]
         if not ready:
-            texts = listed([repr(rule.text) for rule in left])
+            texts = listed([repr(rule.text) for rule in remaining])
             raise InputError(f"The rules of {parameter('sums')} are circular: {texts}. Leave one of them out.")
         ordered += ready
-        left = [rule for rule in left if rule not in ready]
+        remaining = [rule for rule in remaining if rule not in ready]
     return tuple(ordered)
 
 
@@ -205,10 +205,10 @@ def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rul
     """
     rounded = start.copy()
     holes = np.isnan(values)
-    patterns, which = np.unique(holes, axis=0, return_inverse=True)
+    patterns, pattern_of = np.unique(holes, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         active = [rule for rule in rules if not pattern[rule.columns].any()]
-        rows = np.flatnonzero(which.reshape(-1) == number)
+        rows = np.flatnonzero(pattern_of.reshape(-1) == number)
         if active:
             totals = [rule.total for rule in active]
             free = np.array([j for j in range(len(pattern)) if j not in totals and not pattern[j]])
@@ -226,7 +226,7 @@ def _effects(rules: Sequence[Rule], columns: int) -> Floats:
 
 
 def _step(values: Floats, low: Floats, high: Floats, start: Floats, effects: Floats) -> Floats:
-    """Take the best single step of each group within its bounds as long as the sum of squares falls."""
+    """Change each group by its best single step within the bounds as long as the sum of squares falls."""
     rounded, rows = start.copy(), np.arange(len(values))
     own = 1.0 + np.square(effects).sum(axis=0)
     while len(rows):
