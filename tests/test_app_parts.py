@@ -365,7 +365,7 @@ def test_a_command_and_a_call_have_only_chosen_settings(tmp_path):
         tmp_path / "in.csv", 3, method="search", steps=24, start=np.arange(12) // 3, output=tmp_path / "o.csv"
     )
     given.manifest(tmp_path / "run.json", source=tmp_path / "in.csv", output=tmp_path / "o.csv")
-    with pytest.raises(shoal.InputError, match="'start' was an object that no manifest holds"):
+    with pytest.raises(shoal.InputError, match="'start' was an object, which a manifest cannot hold"):
         read_manifest(tmp_path / "run.json")
 
 

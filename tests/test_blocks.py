@@ -390,7 +390,7 @@ def test_large_tables_are_masked_in_blocks_by_default():
         ({"block": 100, "block_by": [1], "columns": [2, 3]}, "'block_by' names column 1, which is not masked"),
         ({"block": 100, "block_by": [1, 1]}, "'block_by' names column 1 twice"),
         ({"block": 100, "block_by": []}, "'block_by' must name at least one"),
-        ({"block": 0, "block_by": [1]}, "'block_by' sets how blocks are cut, but 'block' is 0"),
+        ({"block": 0, "block_by": [1]}, "'block_by' requires blocks, but 'block' is 0. Leave one of them out."),
         ({"block": 100, "block_by": [1, 2], "split": "sorted"}, "cuts along one column, but 'block_by' names 2"),
     ],
 )

@@ -147,18 +147,18 @@ REFUSED = {
         "the stratum region='Islands'",
     ),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
-    "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
+    "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "the values of 'sector' have no order"),
     "missing cells": (["-k", 3, "--missing", "error"], "Column 'research' has 31 missing values"),
     "too many left out": (
         ["-k", 3, "--missing", "drop"],
-        "31 of 400 records (7.8%) would be left out, but --max-left-out is 5%",
+        "31 of 400 records (7.8%) would be suppressed, but --max-left-out is 5%",
     ),
     "no such share": (["-k", 3, "--max-left-out", "120%"], "--max-left-out must be"),
     "columns without a role": (["-k", 3, "-c", "sales", "--rest", "error"], "or use --rest drop to leave them out"),
     "no such rest": (["-k", 3, "-c", "sales", "--rest", "all"], "--rest must be one of"),
     "rest without columns": (["-k", 3, "--rest", "keep"], "--rest keep requires --column"),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
-    "bad option": (["-k", 3, "-O", "gamma"], "-O must read NAME=VALUE"),
+    "bad option": (["-k", 3, "-O", "gamma"], "-O must be NAME=VALUE"),
     "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
@@ -287,7 +287,7 @@ def test_search_with_a_bound_reports_the_gap(folder, tmp_path):
     assert timed.returncode == 0, timed.stderr
     again = command("mask", "--from-manifest", tmp_path / "timed.json")
     assert again.returncode == 1
-    assert "limited by time" in again.stderr
+    assert "had a time limit" in again.stderr
 
 
 def loaded_by(*arguments):
@@ -301,6 +301,17 @@ def test_help_methods_and_version_need_no_compiler():
     for arguments in (["--help"], ["mask", "--help"], ["methods"], ["--version"]):
         loaded = loaded_by(*arguments)
         assert not loaded & {"numba", "numpy", "polars", "sklearn", "pandas", "scipy", "pyarrow", "matplotlib"}
+
+
+@pytest.mark.parametrize(("name", "most"), [("mask", 100), ("publish", 80), ("compare", 70), ("assess", 70)])
+def test_the_help_is_short_and_has_one_line_per_option(name, most):
+    printed = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "100"})
+    assert printed.exit_code == 0
+    assert len(printed.output.splitlines()) <= most
+    panels = printed.output.partition("─ Options ─")[2]
+    rows = [line.strip("│ ") for line in panels.splitlines() if line.startswith("│")]
+    assert len(rows) > 15
+    assert [row for row in rows if not row.startswith("-")] == []
 
 
 def test_masking_in_memory_imports_what_it_runs(folder, tmp_path):
@@ -407,7 +418,7 @@ def test_figures_of_the_summary_are_no_options(tmp_path):
     done = command("mask", "in.csv", "-k", 3, "--engine", "local", "-o", "out.csv", cwd=tmp_path)
     assert "peak memory=" in done.stdout
     done = command("mask", "in.csv", "-k", 3, "-c", "x", "--importance", "y=2", "-o", "out.csv", cwd=tmp_path)
-    assert "names column 'y', which is not masked. Masked are x; name it in --column too." in done.stderr
+    assert "names column 'y', which is not masked. Masked columns: x. Name it in --column too." in done.stderr
 
 
 # --- output to the terminal ------------------------------------------------------------------------------------------

@@ -107,8 +107,8 @@ def test_every_method_keeps_models(method):
     assert worst(release.data, keys, "ill", ordered=False)[0] >= 2
     assert worst(release.data, keys, "days", ordered=True)[2] <= 0.25
     assert release.data.group_by(keys).len()["len"].min() >= 3
-    assert "(asked: diversity 2)" in release.verified
-    assert "(asked: closeness 0.25)" in release.verified
+    assert "(requested: diversity 2)" in release.verified
+    assert "(requested: closeness 0.25)" in release.verified
 
 
 @pytest.mark.parametrize("method", CONFIDENTIAL_METHODS)
@@ -120,7 +120,7 @@ def test_published_methods_keep_closeness_and_all_other_promises(method):
     assert worst(release.data, keys, "days", ordered=True)[2] <= 0.2
     assert worst(release.data, keys, "ill", ordered=False)[0] >= 2
     assert release.parameters["method"] == method
-    with pytest.raises(InputError, match="groups by a confidential column: it requires 'confidential' and 'closeness'"):
+    with pytest.raises(InputError, match="groups by a sensitive column and requires 'confidential' and 'closeness'"):
         shoal.mask(table, 3, **asked)
     with pytest.raises(InputError, match=r"which only shoal\.mask provides"):
         shoal.partition(table.select("age", "pay").to_numpy(), 3, method=method)
@@ -397,21 +397,21 @@ def test_an_optimum_that_keeps_closeness_stays_one():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"diversity": 3, "confidential": None}, "requires confidential columns. Name them in 'confidential'"),
-        ({"closeness": 0.2, "confidential": None}, "requires confidential columns. Name them in 'confidential'"),
+        ({"diversity": 3, "confidential": None}, "requires sensitive columns. Name them in 'confidential'"),
+        ({"closeness": 0.2, "confidential": None}, "requires sensitive columns. Name them in 'confidential'"),
         ({"confidential": "il"}, r"'confidential' names column 'il', which the table does not have.* 'ill'"),
         ({"confidential": "age"}, "'confidential' names column 'age', which is masked"),
         ({"confidential": "region", "by": "region"}, "a stratum"),
-        ({"confidential": "ill", "identifiers": "ill"}, "dropped"),
+        ({"confidential": "ill", "identifiers": "ill"}, "the unit, left out, or named twice"),
         ({"confidential": ["ill", "ill"]}, "named twice"),
         ({"confidential": "days", "unit": "days"}, "the unit"),
         ({"confidential": []}, "must name at least one column"),
         ({"diversity": 5}, "must not exceed the 4 different values of column 'ill', got 5"),
-        ({"diversity": {"days": 2}}, "'diversity' names column 'days', which is not confidential"),
+        ({"diversity": {"days": 2}}, "'diversity' names column 'days', which is not a sensitive column"),
         ({"diversity": "much"}, "must read like 3, entropy:3 or recursive:3:2"),
         ({"closeness": "much"}, "must be a number from 0 to below 1"),
         ({"closeness": 1.5}, "must be a number from 0 to below 1"),
-        ({"method": "individual-ranking"}, "'confidential' cannot be combined with it"),
+        ({"method": "individual-ranking"}, "'confidential' requires groups of whole records"),
         ({"diversity": "entropy:4"}, "all 120 records of the table together have an entropy of log 3"),
         ({"closeness": 0.01, "by": "region"}, "records of a stratum"),
         ({"closeness": 0.05, "block": 20}, "of a block together .* larger block"),
@@ -453,7 +453,7 @@ def test_parts_of_a_table_that_disagree_are_refused_by_name(tmp_path):
         "age", "pay", pl.col("ill").cast(pl.String), "c", "region"
     ).write_csv(tmp_path / "in" / "2.csv")
     asked = {"columns": ["age", "pay"], "confidential": "c", "engine": "local", "output": tmp_path / "out.csv"}
-    with pytest.raises(InputError, match="Column 'c' is confidential and holds numbers in one part"):
+    with pytest.raises(InputError, match="Sensitive column 'c' holds numbers in one part"):
         shoal.mask(tmp_path / "in", 3, **asked)
     release = shoal.mask(tmp_path / "in", 3, **asked, kinds={"c": shoal.Nominal()}, diversity=2)
     assert release.reached["c"]["diversity"] >= 2
@@ -484,7 +484,7 @@ def test_on_the_command_line_and_again_from_the_manifest(tmp_path):
     assert content["parameters"]["closeness"] == {"days": "0.2"}
     assert content["result"]["reached"]["days"]["closeness"] <= 0.2
     assert (content["result"]["status"] == "bounded") == (content["result"]["bound"] is not None)
-    assert "(asked: diversity entropy:2, closeness 0.2)" in (tmp_path / "report.html").read_text()
+    assert "(requested: diversity entropy:2, closeness 0.2)" in (tmp_path / "report.html").read_text()
     again = command("mask", "--from-manifest", manifest, "-o", tmp_path / "again.csv", tmp_path / "in.csv")
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.csv").read_bytes() == out.read_bytes()

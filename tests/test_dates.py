@@ -193,7 +193,7 @@ def test_dates_beyond_float_precision_are_noted():
     table = pl.DataFrame({"when": pl.Series(counts).cast(pl.Datetime("ns"))})
     release = shoal.mask(table, 2, columns=["when"], aggregate="medoid")
     assert release.data["when"].to_physical().to_list() == [0, 0, 10**18, 10**18]
-    assert any("whole microseconds: it spans more time" in note for note in release.notes)
+    assert any("whole microseconds: its time span is too long" in note for note in release.notes)
 
 
 def test_the_ends_of_a_type():
@@ -489,7 +489,7 @@ def test_codes_for_missing_stay_among_dates_that_are_text(tmp_path, engine):
         shoal.mask(source, 3, engine=engine, output=out, block=10, **asked)
         found = pl.read_csv(out)["visit"].to_list()
     assert found == ["2024-01-22", "9999-12-31"] * 3
-    with pytest.raises(InputError, match=r"'missing_codes' names column 'day'.*whose type is dates"):
+    with pytest.raises(InputError, match=r"'missing_codes' names column 'day'.*which has a type of dates"):
         shoal.mask(pl.DataFrame({"day": DATES["born"]}), 3, columns=["day"], missing_codes={"day": "9999-12-31"})
 
 
@@ -711,7 +711,7 @@ def test_dates_on_the_command_line(visits, tmp_path):
     done = command(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "visit (date), start (time)" in done.stdout
-    assert "integer columns hold decimals now (age)" in done.stdout
+    assert "integer columns now hold decimals (age)" in done.stdout
     kinds = json.loads((tmp_path / "run.json").read_text())["parameters"]["kinds"]
     assert kinds == {"visit": "date %d.%m.%Y", "start": "date %H:%M"}
     out = pl.read_csv(tmp_path / "out.csv", infer_schema=False)

@@ -582,7 +582,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"rest": "error"}, "Columns name, region, weight, hole, infinite have no role"),
         (
             {"columns": ["hole", "a"], "missing": "drop", "max_left_out": 0},
-            r"1 of 100 records \(1%\) would be left out",
+            r"1 of 100 records \(1%\) would be suppressed",
         ),
         ({"max_left_out": "2"}, "'max_left_out' must be"),
         ({"output": None}, "'output' must name a file"),

@@ -136,8 +136,8 @@ def test_engines_that_read_in_parts_refuse_a_layout(tmp_path, engine, layout):
     ("layout", "error", "words"),
     [
         ({"skip_rows": 31}, FileError, "has no records below skip_rows=31"),
-        ({"skip_rows": -1}, InputError, "'skip_rows' must be a number of lines from 0, got -1"),
-        ({"skip_rows": "2"}, InputError, "'skip_rows' must be a number of lines from 0, got '2'"),
+        ({"skip_rows": -1}, InputError, "'skip_rows' must be a whole number of at least 0, got -1"),
+        ({"skip_rows": "2"}, InputError, "'skip_rows' must be a whole number of at least 0, got '2'"),
     ],
 )
 def test_impossible_layouts_are_refused(tmp_path, layout, error, words):

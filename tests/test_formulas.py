@@ -40,7 +40,7 @@ def test_formulas_are_warned_of_and_escaped(tmp_path, table, engine):
     assert [row["note"] for row in written(out)] == [f"'{n}" if n in RUN else n or "" for n in NOTES]
     assert {row["job"] for row in written(out)} <= {"'=a", "b"}
     assert all(float(row["x"]) <= 0 for row in written(out))
-    assert any("have an apostrophe before them" in note for note in release.notes)
+    assert any("now begin with an apostrophe" in note for note in release.notes)
 
 
 def test_frames_and_other_formats(tmp_path, table):

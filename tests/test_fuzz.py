@@ -111,9 +111,9 @@ def test_text_that_means_missing_in_csv_is_refused_beside_missing_cells(tmp_path
 def test_values_whose_squares_are_infinite_are_refused(value):
     x = np.arange(10.0)
     x[3] = value
-    with pytest.raises(InputError, match="must lie within ±1e\\+150, but record 4"):
+    with pytest.raises(InputError, match="must be within ±1e\\+150, but record 4"):
         shoal.mask(pl.DataFrame({"x": x}), 3, columns=["x"])
-    with pytest.raises(InputError, match="'w', the weights, must be from 1e-150 to 1e\\+150"):
+    with pytest.raises(InputError, match="Weight column 'w' must be from 1e-150 to 1e\\+150"):
         shoal.mask(pl.DataFrame({"x": np.arange(10.0), "w": np.abs(x) + 1}), 3, columns=["x"], weights="w")
 
 
@@ -184,7 +184,7 @@ def test_types_that_dask_cannot_store_or_compute_are_refused():
 
 def test_a_unit_that_is_a_duration_is_refused():
     table = pl.DataFrame({"x": np.arange(6.0), "span": np.arange(6).astype("timedelta64[ms]")})
-    with pytest.raises(InputError, match="'span', the unit, must hold numbers or text, but its type is Duration"):
+    with pytest.raises(InputError, match="Unit column 'span' must hold numbers or text, but its type is Duration"):
         shoal.mask(table, 2, columns=["x"], unit="span")
 
 

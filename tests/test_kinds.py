@@ -577,11 +577,11 @@ def test_small_strata_are_left_out():
     release = shoal.mask(towns(), 4, small="suppress", max_left_out=1, **asked)
     assert release.data["town"].unique().sort().to_list() == ["big", "mid"]
     assert release.kept.tolist() == list(range(29)) == release.data["n"].to_list()
-    assert "4 records of strata or patterns with fewer than k were left out" in str(release)
+    assert "4 records of strata or patterns with fewer than k were suppressed" in str(release)
     same = shoal.mask(towns()[:29], 4, **asked)
     assert release.data.equals(same.data)
     assert release.loss == pytest.approx((29 * same.loss + 4 * 100) / 33)  # four records have lost everything
-    with pytest.raises(InputError, match=r"4 of 33 records \(12.2%\) would be left out"):
+    with pytest.raises(InputError, match=r"4 of 33 records \(12.2%\) would be suppressed"):
         shoal.mask(towns(), 4, small="suppress", **asked)
 
 
@@ -589,7 +589,7 @@ def test_rare_patterns_of_missing_values_are_left_out():
     table = towns()[:32].with_columns(
         pl.when(pl.col("n") % 11 == 0).then(None).otherwise("x").alias("x"), y=pl.col("n").cast(pl.Float64)
     )
-    with pytest.raises(InputError, match="only 2 records of the stratum town='big' miss exactly: x"):
+    with pytest.raises(InputError, match="only 2 records of the stratum town='big' have missing values in exactly: x"):
         shoal.mask(table, 3, columns=["x", "y"], by="town", missing="group", small="error")
     asked = {"missing": "group", "small": "suppress", "max_left_out": 1}
     release = shoal.mask(table, 3, columns=["x", "y"], by="town", **asked)

@@ -109,7 +109,7 @@ def test_paths_outside_the_folder_must_be_passed(folder, what, name):
     write_file(firms(60), outside / "out.csv")
     change(folder, f"{what}.path", name.format(outside=outside))
     way = "IN" if what == "input" else "-o"
-    refused(folder, f"names the {what}", "does not lie in its own folder", f"give {way} on the command line")
+    refused(folder, f"names the {what}", "is outside its folder", f"Put {way} on the command line")
     place = [folder / "in.csv"] if what == "input" else ["-o", outside / "new.csv"]
     done = shoal("mask", *place, "--from-manifest", folder / "run.json")
     assert done.exit_code == 0, done.output
@@ -120,7 +120,7 @@ def test_paths_outside_the_folder_must_be_passed(folder, what, name):
 def test_an_output_that_is_a_link_out_of_the_folder_is_refused(folder):
     (folder / "out.csv").unlink()
     (folder / "out.csv").symlink_to(folder.parent / "outside" / "victim.csv")
-    refused(folder, "does not lie in its own folder")
+    refused(folder, "is outside its folder")
 
 
 def test_files_behind_a_link_are_not_read_through_a_folder(folder):
@@ -131,7 +131,7 @@ def test_files_behind_a_link_are_not_read_through_a_folder(folder):
     for named in (parts, folder / "parts" / "*.csv"):
         done = shoal("mask", named, "-k", 5, "-c", "sales", "-o", folder / "out.csv", "--manifest", folder / "run.json")
         assert done.exit_code == 0, done.output
-        refused(folder, "names the input", "does not lie in its own folder")
+        refused(folder, "names the input", "is outside its folder")
         assert shoal("mask", named, "--from-manifest", folder / "run.json").exit_code == 0
 
 
@@ -266,15 +266,15 @@ def test_every_parameter_of_a_run_can_be_repeated():
 @pytest.mark.parametrize(
     ("method", "options", "way"),
     [
-        ("search", {"time_limit": 0.1}, "Use steps in place of a time"),
-        ("search", {"bound": False}, "Use steps in place of a time"),
+        ("search", {"time_limit": 0.1}, "Use steps instead of a time limit"),
+        ("search", {"bound": False}, "Use steps instead of a time limit"),
         ("decomposition", {"subsets": 2}, "Use another method"),
     ],
 )
 def test_runs_ended_by_a_time_limit_cannot_be_repeated(folder, method, options, way):
     change(folder, "parameters.method", method)
     change(folder, "parameters.options", options)
-    refused(folder, f"method {method!r} was limited by time", way)
+    refused(folder, f"method {method!r} had a time limit", way)
 
 
 def test_a_manifest_of_an_earlier_version_is_repeated(folder):

@@ -209,12 +209,12 @@ def test_pandas_columns_may_be_numbers():
     assert shoal.mask(frame, 4, columns=[1], rest="keep").data[0].equals(frame[0])
 
 
-@pytest.mark.parametrize(("weights", "by"), [("w", "w"), ([1.0, 3.0] * 3, "the vector that was given")])
+@pytest.mark.parametrize(("weights", "by"), [("w", "w"), ([1.0, 3.0] * 3, "the weight vector")])
 def test_a_release_says_that_its_means_are_weighted(weights, by, tmp_path):
     table = pl.DataFrame({"x": [0.0, 1.0, 5.0, 6.0, 9.0, 9.5], "w": [1.0, 3.0] * 3})
     release = shoal.mask(table, 2, columns=["x"], weights=weights)
     assert release.data["x"][0] == 0.75
-    assert f"means of groups are weighted by {by}; loss, k and categories count every record once" in release.notes
+    assert f"group means are weighted by {by}; loss, k and categories count every record once" in release.notes
     release.report(tmp_path / "r.html", original=table)
     assert "replaced by the weighted mean of its group" in (tmp_path / "r.html").read_text()
 
@@ -223,7 +223,7 @@ def test_without_columns_every_column_has_a_reported_proposed_role(table):
     release = shoal.mask(table.drop("research"), 3, by="region", weights="weight")
     assert release.columns == ["sector", "employees", "sales", "wages", "assets", "profit"]
     assert release.left == ("weight",)
-    assert "no columns were named to be masked: every column has a proposed role" in str(release)
+    assert "no columns to mask were named: every column has a proposed role" in str(release)
     assert counts(release.data, ["region", *release.columns]).min() >= 3
 
 
@@ -261,8 +261,8 @@ def test_records_that_are_left_out_have_lost_everything():
     assert (release.left_out, release.records) == (1, 4)
     # Four records lost as much as before, the fifth 100 %.
     assert release.loss == pytest.approx((4 * all_records.loss + 100) / 5)
-    assert "4 of 5 records kept, in 2 groups of 2 (k = 2)" in str(release)
-    with pytest.raises(InputError, match=r"1 of 5 records \(20%\) would be left out, but 'max_left_out' is 19%"):
+    assert "4 of 5 (1 suppressed) in 2 groups of 2 (k = 2)" in str(release)
+    with pytest.raises(InputError, match=r"1 of 5 records \(20%\) would be suppressed, but 'max_left_out' is 19%"):
         shoal.mask(frame, 2, missing="drop", max_left_out="19%", **asked)
 
 
@@ -323,7 +323,7 @@ def test_missing_group_masks_within_the_pattern(table, convert):
 
 def test_missing_group_refuses_a_rare_pattern():
     frame = pl.DataFrame({"a": [1.0, 2, 3, None, 5], "b": [1.0, 2, 3, 4, 5]})
-    with pytest.raises(InputError, match="needs k=2, but only 1 record of the table misses exactly: a"):
+    with pytest.raises(InputError, match="needs k=2, but only 1 record of the table has missing values in exactly: a"):
         shoal.mask(frame, 2, columns=["a", "b"], missing="group", small="error")
 
 
@@ -338,7 +338,7 @@ def test_missing_drop_leaves_records_out(table):
     assert release.data["region"].equals(full["region"])
     assert np.array_equal(release.kept, np.flatnonzero(table["research"].is_not_null().to_numpy()))
     assert len(release.labels) == len(full)
-    assert "were left out" in str(release)
+    assert "were suppressed" in str(release)
 
 
 @pytest.mark.parametrize(
@@ -346,8 +346,8 @@ def test_missing_drop_leaves_records_out(table):
     [
         ({"missing": "group", "small": "suppress"}, ["1 record", "4 records have missing values"]),
         ({"missing": "group", "small": "merge"}, ["1 cell was made missing", "6 records have missing values"]),
-        ({"missing": "drop"}, ["5 records with missing values were left out"]),
-        ({"missing": "drop", "small": "suppress"}, ["5 records with missing values were left out"]),
+        ({"missing": "drop"}, ["5 records with missing values were suppressed"]),
+        ({"missing": "drop", "small": "suppress"}, ["5 records with missing values were suppressed"]),
     ],
     ids=str,
 )
@@ -476,7 +476,7 @@ def test_a_release_prints_itself(table):
         ({"columns": ["salse"]}, "'salse', which the table does not have. Did you mean 'sales'?"),
         ({"columns": []}, "at least one column"),
         ({"columns": ["sales", "sales"]}, "'sales' appears twice"),
-        ({"columns": ["sector"], "method": "univariate"}, "those of 'sector' have no order"),
+        ({"columns": ["sector"], "method": "univariate"}, "the values of 'sector' have no order"),
         ({"by": "regio"}, "Did you mean 'region'"),
         ({"by": "sales"}, "'columns' and 'by' both name column"),
         ({"weights": "weigth"}, "Did you mean 'weight'"),
@@ -545,9 +545,9 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
 def test_decimals_are_reported_if_there_are_any(keywords, told):
     table = pl.DataFrame({"n": [1, 2, 5, 10, 11, 14], "m": [3, 6, 9, 12, 15, 18], "x": [0.5] * 6})
     release = shoal.mask(table, 3, columns=["n", "m", "x"], **keywords)
-    notes = [note for note in release.notes if "integer columns hold decimals now" in note]
+    notes = [note for note in release.notes if "integer columns now hold decimals" in note]
     assert [bool((release.data[name] % 1 > 0).any()) for name in "nm"] == [told, False]
-    assert notes == (["integer columns hold decimals now (n); integers='round' keeps them whole"] if told else [])
+    assert notes == (["integer columns now hold decimals (n); integers='round' keeps them whole"] if told else [])
 
 
 @pytest.mark.parametrize("work", ["mask", "compare"])
@@ -605,7 +605,7 @@ def test_nullable_types_of_pandas_stay():
 def test_a_sum_that_cannot_be_checked_is_not_reported_as_checked():
     table = pl.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [-9] * 6, "t": [5, 6, 7, 8, 9, 10]})
     asked = {"columns": ["a", "b", "t"], "sums": "t = a + b", "missing_codes": {"b": [-9]}, "missing": "group"}
-    assert "but for those that miss a part of it" in str(shoal.mask(table, 3, **asked))
+    assert "except those with missing values in it" in str(shoal.mask(table, 3, **asked))
     complete = table.with_columns(b=4, c=pl.Series([None] * 3 + [1] * 3))
     release = shoal.mask(complete, 3, columns=["a", "b", "t", "c"], sums="t = a + b", missing="group")
     assert "the sum t = a + b holds in the release: every record was checked" in release.notes
@@ -613,7 +613,10 @@ def test_a_sum_that_cannot_be_checked_is_not_reported_as_checked():
 
 def test_a_release_without_records_is_refused_with_a_message():
     table = pl.DataFrame({"x": [1.0, 2, 3, 4], "by": list("abcd"), "p": [1, 1, 2, 2]})
-    with pytest.raises(InputError, match="leaves nothing: every stratum or pattern has fewer than k=2 records"):
+    with pytest.raises(
+        InputError,
+        match="would suppress all records: every stratum or missing-value pattern has fewer than k=2 records",
+    ):
         shoal.mask(table, 2, columns=["x"], by="by", small="suppress")
     with pytest.raises(InputError, match=r"the table has 2 different units \(p\)\. Use a smaller k\.$"):
         shoal.mask(table, 3, columns=["x"], unit="p")
@@ -668,12 +671,16 @@ def long_strata():
     ("table", "asked", "named"),
     [
         (missing_patterns, {"columns": WIDE, "missing": "error"}, " and 195 others have missing values in 300 records"),
-        (missing_patterns, {"columns": WIDE, "small": "error"}, "only 1 record of the table misses exactly: "),
+        (
+            missing_patterns,
+            {"columns": WIDE, "small": "error"},
+            "only 1 record of the table has missing values in exactly: ",
+        ),
         (zero_patterns, {"columns": WIDE, "zeros": WIDE}, "only 1 record of the table is zero in exactly: "),
         (long_strata, {"by": "town", "columns": WIDE, "small": "error"}, " has 1 record, the stratum town='town 1 "),
         (long_strata, {"by": WIDE[:199], "columns": WIDE[199:], "small": "error"}, " and 194 others has 1 record"),
         (long_strata, {"method": "univariate", "columns": WIDE}, "masks one column, got 200: "),
-        (long_strata, {"columns": WIDE[:199], "distance": WIDE}, " and 194 others; name it in 'columns' too"),
+        (long_strata, {"columns": WIDE[:199], "distance": WIDE}, " and 194 others. Name it in 'columns' too"),
         (long_strata, {"columns": ["salse"]}, " and 189 others"),
         (
             long_strata,
@@ -703,7 +710,7 @@ def test_messages_use_the_singular_for_one():
     with pytest.raises(InputError, match=r"the stratum town='b' has 1 different unit \(id\)"):
         shoal.mask(town, 2, columns=["x"], by="town", unit="id", small="error")
     left = shoal.mask(town, 2, columns=["x"], by="town", small="suppress", max_left_out=1, keep=["id"])
-    assert "1 record of strata or patterns with fewer than k was left out (small='suppress')" in left.notes
+    assert "1 record of strata or patterns with fewer than k was suppressed (small='suppress')" in left.notes
 
 
 def test_units_are_named_by_their_column():

@@ -400,7 +400,7 @@ def test_a_function_is_named_and_cannot_be_repeated(tmp_path):
     content = json.loads((tmp_path / "run.json").read_text())
     assert content["parameters"]["method"] == "test_methods.mdav"
     assert content["parameters"]["options"] == {"start": "given as dict"}
-    assert any("test_methods.mdav is a function of the user" in note for note in content["result"]["notes"])
+    assert any("test_methods.mdav is a user's function" in note for note in content["result"]["notes"])
     with pytest.raises(InputError, match=r"cannot be repeated by shoal alone: its method 'test_methods.mdav'"):
         read_manifest(tmp_path / "run.json")
     page = release.report(tmp_path / "report.html", original=files["source"], output=files["output"])

@@ -43,7 +43,7 @@ def test_codes_are_missing_cells_by_hand(native, kind):
     plain = shoal.mask(empty, 2, columns=["income"], missing="group")
     assert release.loss == plain.loss
     assert found["income"].cast(float).to_list() == plain.data["income"].fill_null(-9.0).to_list()
-    assert "cells of income that read -9 or 99 were taken for missing; all its missing cells are released as -9" in str(
+    assert "cells of income with -9 or 99 were read as missing; all its missing cells are released as -9" in str(
         release
     )
 
@@ -281,7 +281,7 @@ def test_the_command_and_its_manifest(people):
         "--report", "r.html", cwd=people,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "cells of age that read -9 or 999 were taken for missing" in done.stdout
+    assert "cells of age with -9 or 999 were read as missing" in done.stdout
     again = command("mask", "--from-manifest", "run.json", "-o", "again.csv", cwd=people)
     assert "same bytes" in again.stdout, again.stderr
     assert (people / "again.csv").read_bytes() == (people / "out.csv").read_bytes()
@@ -289,7 +289,7 @@ def test_the_command_and_its_manifest(people):
     assert "999" not in text
     assert "--missing-code age=-9,999" in (people / "r.html").read_text()
     bad = command("mask", "people.csv", "-k", 3, "-c", "age", "--missing-code", "age", "-o", "o.csv", cwd=people)
-    assert "--missing-code must read COLUMN=CODE" in bad.stderr
+    assert "--missing-code must be COLUMN=CODE" in bad.stderr
 
 
 def test_a_report_knows_a_code_that_is_the_mean_of_a_group(tmp_path):

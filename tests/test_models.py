@@ -227,7 +227,7 @@ assert (largest["len"] <= 0.5 * largest["of"]).all()
 assert release.reached["s"]["share"] == 0.5
 assert release.parameters["share"] == "0.5"
 assert release.promise == "share 0.5"
-assert "share 0.5 in each of them (asked: share 0.5)" in release.verified
+assert "share 0.5 in every group (requested: share 0.5)" in release.verified
 assert "--share 0.5" in release.command("in.csv", "out.csv")
 assert "share='0.5'" in release.call("in.csv", "out.csv")
 assert release.report("report.html", original=table).exists()
@@ -237,7 +237,7 @@ table.write_csv("in.csv")
 run = CliRunner()
 arguments = ["mask", "in.csv", "-k", "3", "-c", "x", "--confidential", "s", "--share", "0.5", "-o", "out.csv"]
 done = run.invoke(app, [*arguments, "--manifest", "m.json"], catch_exceptions=False)
-assert "asked: share 0.5" in " ".join(done.output.split()), done.output
+assert "requested: share 0.5" in " ".join(done.output.split()), done.output
 assert read_manifest(Path("m.json")).content["parameters"]["share"] == "0.5"
 assert run.invoke(app, ["mask", "--from-manifest", "m.json", "-o", "again.csv"], catch_exceptions=False).exit_code == 0
 shown = run.invoke(app, ["mask", "--help"], env={"COLUMNS": "200"}).output
@@ -259,7 +259,7 @@ def refused(error, **parameters):
 wrong = refused(shoal.InputError, confidential="s", share=2)
 assert str(wrong) == "Parameter 'share' must be a number between 0 and 1, got 2.0."
 assert wrong.worded(in_labels) == "Largest share must be a number between 0 and 1, got 2.0."
-assert "requires confidential columns" in str(refused(shoal.InputError, share=0.5))
+assert "requires sensitive columns" in str(refused(shoal.InputError, share=0.5))
 assert "share 0.5001 can be kept" in str(refused(shoal.InputError, confidential="s", share=0.4))
 group.keep_promise = lambda records, labels, *_, **__: labels
 broken_release = refused(shoal.VerificationError, confidential="s", share=0.5)

@@ -67,7 +67,7 @@ class TestPersons:
         assert sizes[0].equals(sizes[1])
         assert not after["income"].equals(before["income"])  # the records are in random order
         assert sorted(after["income"]) == sorted(before["income"])
-        assert "ties the records of each ori_hid together" in page
+        assert "links the records of each ori_hid" in page
         assert after.columns == [name for name in before.columns if name not in ("relat", "household_weights")]
         units = after.group_by("ori_hid").agg(pl.struct(HOUSEHOLD).sort()).get_column(HOUSEHOLD[0]).to_list()
         alone = sum(count == 1 for count in Counter(map(repr, units)).values())

@@ -136,7 +136,7 @@ def test_promises_hold_for_proposed_sensitive_columns(people):
     assert groups.agg(pl.col("religion").n_unique())["religion"].min() >= 2
     for table, named in ((people.drop("religion"), {}), (people, {"columns": ["age"]}), (np.eye(9), {})):
         with pytest.raises(
-            InputError, match=r"'diversity' requires confidential columns\. Name them in 'confidential'"
+            InputError, match=r"'diversity' requires sensitive columns\. Name them in 'confidential'"
         ):
             shoal.mask(table, 3, diversity=2, **named)
 
@@ -400,7 +400,7 @@ def test_the_verdict_names_a_remedy_that_works(tmp_path):
 
 
 def test_a_promise_is_refused_where_no_sensitive_column_is_proposed():
-    with pytest.raises(shoal.InputError, match="'diversity' requires confidential columns"):
+    with pytest.raises(shoal.InputError, match="'diversity' requires sensitive columns"):
         shoal.mask(patients(), 5, diversity=2)
-    with pytest.raises(shoal.InputError, match="'diversity' requires confidential columns"):
+    with pytest.raises(shoal.InputError, match="'diversity' requires sensitive columns"):
         shoal.mask(patients().to_numpy(), 5, diversity=2)

@@ -149,7 +149,11 @@ def test_exploring_some_methods(folder, monkeypatch):
         (["firms.csv", "-e", "1", "-o", "o.csv"], 2, "domain of each column"),
         (["firms.csv", *NAMED, "-e", "one", "-o", "o.csv"], 1, "--epsilon must be a number, got 'one'"),
         (["firms.csv", *NAMED, "-e", "1", "-k", "2.5", "-o", "o.csv"], 1, "-k must be a number, got '2.5'"),
-        (["firms.csv", "-b", "sales=0", "-e", "1", "-o", "o.csv"], 1, "must read COLUMN=LOW:HIGH, got 'sales=0'"),
+        (
+            ["firms.csv", "-b", "sales=0", "-e", "1", "-o", "o.csv"],
+            1,
+            "must be COLUMN=LOW:HIGH, such as sales=0:1e6, got 'sales=0'",
+        ),
         (["nowhere.csv", *NAMED, "-e", "1", "-o", "o.csv"], 1, "does not exist"),
         (["firms.csv", *NAMED, "-e", "1", "-o", "firms.csv"], 1, "appears more than once"),
         (["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "L.txt"], 1, "must end in .json"),

@@ -312,7 +312,7 @@ def test_the_command_line_and_the_manifest(tmp_path):
     assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
     refused = command(*common, "--scale", "log", "--scale", "staff=rank", "-o", "x.csv", cwd=tmp_path)
     assert refused.returncode != 0
-    assert "--scale must read SCALE once, or COLUMN=SCALE" in refused.stderr
+    assert "--scale must be SCALE once, or COLUMN=SCALE" in refused.stderr
 
 
 def test_a_release_says_how_to_repeat_it():

@@ -186,7 +186,7 @@ def test_a_hierarchy_gives_the_common_ancestor():
     release = shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge", kinds={"town": tree})
     assert release.data["town"].to_list() == ["1"] * 4 + ["near"] * 4 + ["4"] * 5
     few = shoal.Hierarchy({1: ["all"], 2: ["all"]})
-    with pytest.raises(InputError, match="Column 'town' holds 3, which its kind hierarchy does not name"):
+    with pytest.raises(InputError, match="Column 'town' contains 3, which its kind hierarchy does not list"):
         shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge", kinds={"town": few})
     with pytest.raises(InputError, match="A stratum may have a hierarchy if small strata are joined"):
         shoal.mask(towns(), 2, columns=["x"], by=["land", "town"], small="error", kinds={"town": tree})
@@ -278,7 +278,10 @@ def test_rare_patterns_by_hand():
     # One record misses a, two miss b: together they miss both, three cells more.
     assert release.data["a"].to_list() == [2.0] * 3 + [None] * 3
     assert release.data["b"].to_list() == [2.0] * 3 + [None] * 3
-    joined = "3 cells were made missing, so that at least k records of a stratum miss the same columns (small='merge')"
+    joined = (
+        "3 cells were made missing, so that at least k records of a stratum have the same missing columns "
+        "(small='merge')"
+    )
     assert any(note.startswith(joined) for note in release.notes)
     # Standardised by what is left, mean 2 and variance 2/3: 2 + 2 within the group, and what was lost.
     lost = (7**2 + 18**2 + 2**2) / (2 / 3)

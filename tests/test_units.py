@@ -104,7 +104,7 @@ def test_groups_of_records_hold_too_few_persons_and_groups_of_units_do_not():
     assert fewest(release.data, ["income", "age"], "person") >= 4
     assert release.data["person"].to_list() == table["person"].to_list()
     assert release.verified == "every combination of income, age is shared by at least 4 different units (person)"
-    assert any("ties the records of each person together" in note for note in release.notes)
+    assert any("links the records of each person" in note for note in release.notes)
 
 
 @pytest.mark.parametrize("method", METHODS_OF_RECORDS)
@@ -202,7 +202,10 @@ def test_units_that_are_left_out_need_the_table_in_memory(tmp_path, dropped):
 
 
 def test_a_block_that_could_not_hold_k_units_is_refused():
-    with pytest.raises(InputError, match="Parameter 'block' must be at least 18 records, got 16: a single person may"):
+    with pytest.raises(
+        InputError,
+        match="Parameter 'block' must be at least 18 records, got 16: every block must hold k=3 units, and one unit",
+    ):
         shoal.mask(panel(), 3, columns=["income", "age"], **PERSON, block=16)
 
 
@@ -224,7 +227,7 @@ def test_shuffled_units_have_new_numbers():
     before = table["person"].gather(release.kept)
     assert pl.DataFrame({"before": before, "after": numbers}).n_unique() == 40
     assert fewest(release.data, ["income", "age"], "person") >= 4
-    assert any("under new numbers" in note for note in release.notes)
+    assert any("is in the release (renumbered)" in note for note in release.notes)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, np.asarray], ids=["pandas", "array"])
@@ -242,7 +245,9 @@ def test_units_under_their_own_numbers_are_released_only_on_purpose():
         release = shoal.mask(panel(), 3, **asked, **others)
         assert "person" not in release.data.columns
         assert "person" in release.dropped
-    with pytest.raises(InputError, match=r"Column 'person' looks like an identifier: it says whose records they are"):
+    with pytest.raises(
+        InputError, match=r"Column 'person' looks like an identifier: it is the unit column with its original values"
+    ):
         shoal.mask(panel(), 3, rest="keep", **asked)
     for others in ({"keep": ["person"]}, {"rest": "keep", "shuffle": 1}):
         assert "person" in shoal.mask(panel(), 3, **asked, **others).data.columns

@@ -59,7 +59,10 @@ def is_not_anonymous(release):
 
 def is_singled_out(release):
     alone = int(release.data.select(release.outsider).is_unique().sum())
-    return f"{alone} of {N} records {'is' if alone == 1 else 'are'} unique by what an outsider can know: ", alone
+    return (
+        f"{alone} of {N} records {'is' if alone == 1 else 'are'} unique in the columns that an outsider can know: ",
+        alone,
+    )
 
 
 def is_homogeneous(release):
@@ -78,7 +81,7 @@ def is_lost(release):
 
 def is_left_out(release):
     gone = N - len(release.data)
-    return f"{gone} of {N} records ({100 * gone / N:.1f} %) were left out", gone
+    return f"{gone} of {N} records ({100 * gone / N:.1f} %) were suppressed", gone
 
 
 def is_small(release):
@@ -95,7 +98,7 @@ def is_ordered(release):
 
 def has_unique_weights(release):
     alone = int(release.data["w"].is_unique().sum())
-    return f"{100 * alone / N:.0f} % of the records have a weight that no other record has", alone
+    return f"{100 * alone / N:.0f} % of the records have a unique weight", alone
 
 
 def is_revealing(release):
@@ -116,7 +119,8 @@ def is_concentrated(release):
 def has_unique_units(release):
     units = release.data.group_by("person").agg(pl.struct("x", "y").sort()).get_column("x").to_list()
     alone = sum(units.count(unit) == 1 for unit in units)
-    return f"{alone} of {len(units)} units (person) {'is' if alone == 1 else 'are'} unique by all their records", alone
+    are = "is" if alone == 1 else "are"
+    return f"{alone} of {len(units)} units (person) {are} unique by their records taken together", alone
 
 
 masked_in_order = table()
@@ -146,7 +150,7 @@ CASES = {
         (table(**ILL), SENSITIVE),
     ),
     ("stop", "information loss"): ((table(), {"k": 30}, is_lost), (table(), {"k": 3})),
-    ("stop", "left out"): (
+    ("stop", "suppressed"): (
         (table(x=[None] * 4 + list(range(N - 4))), {"missing": "drop"}, is_left_out),
         (table(x=[None] * 3 + list(range(N - 3))), {"missing": "drop"}),
     ),
@@ -218,7 +222,7 @@ def test_limits_are_those_of_the_documentation():
     assert names(loss=50.0) == []
     assert names(loss=50.1) == ["information loss"]
     assert names(left_out=3) == []  # 3 of 63
-    assert names(left_out=4) == ["left out"]  # 4 of 64
+    assert names(left_out=4) == ["suppressed"]  # 4 of 64
     assert names(unique_weights=30, parameters={**release.parameters, "weights": "w"}) == []
     assert names(unique_weights=31, parameters={**release.parameters, "weights": "w"}) == ["weights"]
     assert names(unique_units=UnitCount(0, 9), parameters={**release.parameters, "unit": "u"}) == []
@@ -251,7 +255,7 @@ def test_the_command_begins_with_the_verdict(tmp_path):
         done = command("mask", "in.csv", "-k", 3, "-c", "x", "-c", "y", "-o", f"{level}.csv", *options, cwd=tmp_path)
         assert done.returncode == 0
         assert done.stdout.startswith(f"verdict           {level}: {ADVICE[level.lower()]}\n")
-    assert "give some of them away; use --shuffle\n" in done.stdout
+    assert "may reveal some of them; use --shuffle\n" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -56,22 +56,22 @@ class AssessRequest(Request):
     columns: Sequence[Name] | Name | None = shared(
         MaskRequest,
         "columns",
-        help=f"The masked columns; by default the numeric ones that differ, and those in {parameter('kinds')}.",
+        help=f"Masked columns. By default the numeric columns that differ, and those in {parameter('kinds')}.",
     )
     roles: str | os.PathLike[str] | Mapping[Name, Any] | None = shared(MaskRequest, "roles")
     kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
     missing_codes: Mapping[Name, Any] | None = shared(
-        MaskRequest, "missing_codes", help="Numbers or texts that mean missing in masked columns."
+        MaskRequest, "missing_codes", help="Codes for missing values in masked columns. They are numbers or texts."
     )
-    k: int | None = shared(MaskRequest, "k", help="The promised k, to compare with the recount.")
+    k: int | None = shared(MaskRequest, "k", help="Promised k, to compare with the recount.")
     by: Sequence[Name] | Name | None = shared(
         MaskRequest,
         "by",
-        help="""Columns that an intruder knows, released unchanged or with small strata joined, such as the strata of
-        the masking.""",
+        help="""Columns that an intruder knows, such as the strata. They are released unchanged or with small strata
+        joined.""",
     )
     confidential: Sequence[Name] | Name | None = shared(
-        MaskRequest, "confidential", help="Sensitive columns, released unchanged, which outsiders do not know."
+        MaskRequest, "confidential", help="Sensitive columns, released unchanged. Outsiders do not know them."
     )
     model: Sequence[str] | str | None = described(
         None,
@@ -79,11 +79,12 @@ class AssessRequest(Request):
         "--model",
         panel=ESSENTIALS,
         typed=list,
+        metavar="FORMULA",
     )
     tables: Sequence[Sequence[Name] | Name] = described(
         (),
-        """Frequency tables to count before and after, each of a column or of several that are crossed, such as
-        region,sex. Columns of many numbers are counted in ten classes.""",
+        """Frequency tables to count before and after, such as region,sex. Each has one column or several crossed
+        columns. Columns of many numbers are counted in ten classes.""",
         "--table",
         panel=ESSENTIALS,
         python='For example ``[("region", "sex"), "sector"]``.',
@@ -92,7 +93,7 @@ class AssessRequest(Request):
     )
     measures: Sequence[str] | str | None = described(
         None,
-        f"""More measures, which take longer: ``{ALL}``, or some of
+        f"""Additional measures that take longer, or ``{ALL}``. These are
         {"; ".join(f"``{name}`` ({measure.help})" for name, measure in MEASURES.items())}.""",
         "--measure",
         panel=ESSENTIALS,
@@ -101,35 +102,38 @@ class AssessRequest(Request):
     )
     keys: Sequence[Name] | Name | None = described(
         None,
-        f"""Columns that an outsider may know, masked or not, for {_users("keys")}; by default the masked ones and
-        those in {parameter("by")}.""",
+        f"""Columns that an outsider may know. They may be masked or not, and {_users("keys")} use them; by default
+        the masked columns and those in {parameter("by")}.""",
         "--key",
         panel=COLUMNS,
         typed=list,
     )
     weights: Name | None = described(
         None,
-        f"""Weight column: how many people a record represents, for {_users("weights")}. Outsiders do not know it.""",
+        f"""Weight column: number of people per record. It is used for {_users("weights")}. Outsiders do not know
+        it.""",
         "--weights",
         panel=COLUMNS,
+        metavar="COLUMN",
     )
     unit: Name | None = shared(
         MaskRequest,
         "unit",
-        help=f"""Unit column, such as a household: units are counted that are unique by all their records. Outsiders do
-        not know it. Also for {_users("unit")}.""",
+        help=f"""Unit column (person, household, firm). Units that are unique by their records taken together are
+        counted. Outsiders do not know the column. It is also used for {_users("unit")}.""",
     )
     kept: Sequence[int] | Ints | None = described(
         None,
-        """The labels file of the masking, if it left out records of the original or shuffled them.""",
+        """Labels file of the masking. It is needed if the masking suppressed or shuffled records.""",
         "--labels",
         panel=COLUMNS,
+        metavar="FILE",
         python="In Python the row numbers of the original that the masked table holds (`Release.kept`).",
     )
     shuffled: bool | None = described(
         None,
-        f"""The masked records are in another order, and no {parameter("kept")} shows it: measure only what needs no
-        pairs of records. By default an order that seems random is refused.""",
+        f"""Masked records are in an unknown order. If {parameter("kept")} does not show the order, only measures that
+        need no pairs of records are taken. By default an order that seems random is refused.""",
         "--shuffled/--no-shuffled",
         panel=COLUMNS,
         typed=bool,

@@ -1,4 +1,4 @@
-"""The command line. One file per command; heavy libraries are imported inside commands, so that help is fast."""
+"""The command line, one file per command; commands import heavy libraries when they run, so that help is fast."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMANDS["app"] = "page"
 
 
 class _Commands(UserDict[str, Any]):
-    """The commands by name; each is imported when it is used, so that one does not wait for the modules of others."""
+    """The commands by name, each imported on first use, so that no command loads the modules of others."""
 
     def __getitem__(self, name: str) -> Any:
         function = super().__getitem__(name)
@@ -59,11 +59,11 @@ app = typer.Typer(
 )
 
 
-_running: ContextVar[Callable[..., None]] = ContextVar("the command that is run")
+_running: ContextVar[Callable[..., None]] = ContextVar("the running command")
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a refusal or an interrupt into one line and an exit code, never a traceback."""
+    """Wrap a command so that a refusal or an interrupt prints one line and sets an exit code, without a traceback."""
 
     @wraps(command)
     def run(*arguments: Any, **keywords: Any) -> None:
@@ -73,11 +73,11 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(*arguments, **keywords)
             except KeyboardInterrupt as interrupted:
-                code = _tell_interrupt(interrupted, placed)
-            except BaseException as error:  # a library of Rust that cannot start its threads raises no Exception
+                code = _report_interrupt(interrupted, placed)
+            except BaseException as error:  # a Rust library that cannot start threads raises a BaseException
                 code = 1
-                if lacks_memory(error):  # also where it looks like a file that cannot be read
-                    sys.unraisablehook = lambda _: None  # files that were half written complain when they are freed
+                if lacks_memory(error):  # lack of memory may look like an unreadable file
+                    sys.unraisablehook = lambda _: None  # half-written files print errors when they are freed
                     say_refusal(
                         f"Memory ran out; {_in_place(placed)}. Use --engine local with --memory for a large table, a "
                         "machine with more memory, or a higher limit (ulimit -v)."
@@ -88,13 +88,13 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
                     raise
             else:
                 return
-        raise typer.Exit(code)  # outside, so that what the error holds is free by now
+        raise typer.Exit(code)  # outside the except block, which frees the objects held by the error
 
     return run
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
         from shoal.core.version import __version__
 
@@ -103,27 +103,27 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 def main() -> None:
-    """Run a command: exit code 0 done, 1 refused in words, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM."""
+    """Run a command; exit code 0 done, 1 refused, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM."""
     # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run. Importing them
     # makes about 150,000 objects that could be garbage.
     gc.set_threshold(300_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    # Where memory runs out, Rust waits for itself forever while it prints where it was.
+    # Out of memory, Rust deadlocks while it prints a backtrace.
     os.environ["RUST_BACKTRACE"] = "0"
     for number in SIGNALS:
         signal.signal(number, interrupt)
     with noting() as placed:
         try:
             app()
-        except KeyboardInterrupt as interrupted:  # before a command has begun, or after its end
-            sys.exit(_tell_interrupt(interrupted, placed))
+        except KeyboardInterrupt as interrupted:  # before or after the command itself
+            sys.exit(_report_interrupt(interrupted, placed))
         finally:
             gc.freeze()
             _clear_exec_interrupt()
 
 
 def _clear_exec_interrupt() -> None:
-    """Let the process end with its own exit code after a `KeyboardInterrupt` that was handled.
+    """Let the process exit with its own code after a handled `KeyboardInterrupt`.
 
     CPython exits with SIGINT if a `KeyboardInterrupt` escaped code made by ``exec()``, such as that of dataclasses,
     even when it is handled. Another ``exec()`` clears the flag.
@@ -131,19 +131,19 @@ def _clear_exec_interrupt() -> None:
     exec("")  # noqa: S102
 
 
-def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]) -> int:
-    """Say what is there; return the exit code, as shells number signals."""
+def _report_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]) -> int:
+    """Print the interrupt and the files in place; return the exit code by which shells denote the signal."""
     forget_interrupts()
     number = interrupted.number if isinstance(interrupted, Terminated) else signal.SIGINT
-    how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
-    say_refusal(f"{how}; {_in_place(placed)}")
+    cause = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+    say_refusal(f"{cause}; {_in_place(placed)}")
     return 128 + number
 
 
 def _in_place(placed: Sequence[Path | str]) -> str:
-    """Say which files a run that ended early has written."""
+    """Return a phrase that lists the files written by a run that ended early."""
     listed = without_passwords(", ".join(map(str, placed)))
-    return f"these files are whole and in place: {listed}" if placed else "nothing was released"
+    return f"these files are complete and in place: {listed}" if placed else "nothing was released"
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -152,5 +152,5 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object) -
 
 
 def _flags() -> dict[str, str]:
-    """Return the flags of the running command, and those of shoal mask for what other commands say about masking."""
+    """Return the flags of the running command, and those of shoal mask, which messages of other commands may name."""
     return flags_of(mask) | flags_of(_running.get(main))

@@ -1,4 +1,4 @@
-"""``shoal assess``: how useful and how safe a masked file is."""
+"""Command ``shoal assess``: measure the utility and the risk of a masked file."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ __all__ = ["assess"]
 @with_parameters(AssessRequest)
 def assess(
     original: Annotated[Any, typer.Argument(parser=read_source, metavar="ORIGINAL", help="The table before masking.")],
-    masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The same records, in the same order, masked.")],
+    masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The masked table, records in the same order.")],
     report: Annotated[
-        Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(metavar="FILE", help="File for a report (HTML)", rich_help_panel=OUTPUT)
     ] = None,
     **options: Any,
 ) -> None:
-    """Measure what masking lost and what is still at risk. For the data steward: it prints statistics of the original.
+    """Measure the utility and the remaining risk of a masked table.
 
-    The page of --report holds no value of a single record. With -k, the exit code is 1 if a group has fewer records.
+    For the data steward: it prints statistics of the original table.
+    The report holds no value of a single record. With -k, exit code 1 means a group below k.
 
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """
@@ -46,16 +47,18 @@ def assess(
     counted = assessment.risk.anonymity
     if counted.below:
         few = f"{counted.below:,} of {count(assessment.records, 'record')} {agreeing(counted.below, 'is', 'are')}"
-        raise VerificationError(f"k = {request.k} is broken: {few} in groups of fewer, the smallest of {counted.k}.")
+        raise VerificationError(
+            f"k = {request.k} is broken: {few} in smaller groups; the smallest has {count(counted.k, 'record')}."
+        )
 
 
 def _read_tables(texts: list[str]) -> list[list[str]]:
-    """Read frequency tables, each of columns separated by commas."""
+    """Parse frequency tables, each a list of columns separated by commas."""
     return [text.split(",") for text in texts]
 
 
 def _read_labels(path: str) -> Any:
-    """Return the row numbers in a labels file."""
+    """Read the row numbers in a labels file."""
     from shoal.tables.files import read_table
 
     return read_table(Path(path))["record"].numbers().values.astype(int) - 1

@@ -1,4 +1,4 @@
-"""``shoal compare``: methods and k side by side."""
+"""Command ``shoal compare``: compare methods, group sizes and promises on one table."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ def compare(
     source: Annotated[Any, typer.Argument(parser=read_source, metavar="IN", help="Table to mask, as for shoal mask.")],
     k: Annotated[str, option("k", CompareRequest)] = "3,5,10",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Also write the table here.", rich_help_panel=OUTPUT)
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="File for the comparison table", rich_help_panel=OUTPUT),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(metavar="FILE", help="File for a report (HTML)", rich_help_panel=OUTPUT)
     ] = None,
     **options: Any,
 ) -> None:
-    """Compare methods, group sizes and promises on one table: loss, risk, groups, time, and which ones nothing beats.
+    """Compare methods, group sizes and promises on one table by loss, risk, groups and time.
 
     Example: shoal compare firms.csv -k 3,5,10 --by region --report comparison.html
 
-    Example: shoal compare firms.csv -k 5 -c sales --confidential profit --closeness 0.1,0.2 -m mdav -m auto
+    Example: shoal compare firms.csv -k 5 -c sales --confidential profit --closeness 0.1,0.2
     """
     from shoal.comparison.compare import compare_request
     from shoal.tables.files import check_targets, write_file
@@ -56,7 +57,7 @@ def compare(
 
 
 def read_sizes(text: str) -> list[int]:
-    """Read group sizes separated by commas.
+    """Parse group sizes separated by commas.
 
     Examples
     --------
@@ -66,11 +67,11 @@ def read_sizes(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise InputError(f"-k must be whole numbers separated by commas, such as 3,5,10; got {text!r}.") from None
+        raise InputError(f"-k must be whole numbers separated by commas, such as 3,5,10, got {text!r}.") from None
 
 
 def read_promises(texts: Sequence[str]) -> list[str]:
-    """Read promises separated by commas; what is said of single columns is one promise.
+    """Parse promises separated by commas; a list of COLUMN=VALUE pairs is one promise.
 
     Examples
     --------

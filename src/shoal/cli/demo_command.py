@@ -1,4 +1,4 @@
-"""``shoal demo``: the main job on generated data."""
+"""Command ``shoal demo``: mask generated data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the demo's files; made if it is not there.")] = Path("demo"),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the files; created if it does not exist")
+    ] = Path("demo"),
 ) -> None:
-    """Make a table of 3,000 firms that do not exist, mask it, and say where the files are.
+    """Generate a table of 3,000 fictitious firms, mask it, and list the files.
 
     Example: shoal demo --out demo
     """
@@ -30,7 +32,7 @@ def demo(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"Folder {out} cannot be made: {error.strerror}.") from None
+        raise FileError(f"Folder {out} cannot be created: {error.strerror}.") from None
     original, masked, report = out / "firms.csv", out / "firms-masked.csv", out / "firms-report.html"
     write_file(firms(), original)
     command = f"shoal mask {original} -k 5 -o {masked} --report {report}"

@@ -1,4 +1,4 @@
-"""``shoal inspect``: what the columns of a table seem to be."""
+"""Command ``shoal inspect``: propose a role and a kind for every column of a table."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ __all__ = ["inspect"]
 @with_parameters(ReadingOptions)
 def inspect(
     source: Annotated[
-        Any, typer.Argument(parser=read_source, metavar="IN", help="Table to look at, as for shoal mask.")
+        Any, typer.Argument(parser=read_source, metavar="IN", help="Table to inspect, as for shoal mask.")
     ],
     k: Annotated[int, option("k")] = 5,
     roles: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Write the roles of all columns to this file (TOML), to review and edit."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File for the roles of all columns (TOML), to review and edit"
+        ),
     ] = None,
     words: Annotated[
         Path | None,
-        typer.Option(help="File of more words by which columns are recognised, such as sensitive ones (TOML)."),
+        typer.Option(metavar="FILE", help="File of additional words that identify columns by name (TOML)"),
     ] = None,
     **reading: Any,
 ) -> None:
-    """Look at a table before it is masked: the role and the kind of each column, why, and the command that follows.
+    """Propose a role and a kind for every column of a table, with reasons and the next command.
 
-    A proposal for the data steward to judge. No value of an identifier is printed.
+    The data steward should review the proposal. No value of an identifier is printed.
 
     Example: shoal inspect firms.csv -k 5
     """

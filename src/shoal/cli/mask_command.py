@@ -1,4 +1,4 @@
-"""``shoal mask``: the main job."""
+"""Command ``shoal mask``: mask a table."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["mask", "print_release", "read_pairs"]
 
-# What may be given with --from-manifest: a manifest decides parameters, never places.
-BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stored"] and item.name != "roles"} | {
+# Options that --from-manifest allows: a manifest decides parameters, never files or clusters.
+WITH_MANIFEST = {item.name for item in parameters() if not item.metadata["stored"] and item.name != "roles"} | {
     "source", "query", "engine", "manifest", "report", "from_manifest", "verbose",
 }  # fmt: skip
 
 
-@with_parameters(MaskRequest)
+@with_parameters(MaskRequest, required=("k", "output"))
 def mask(
     context: typer.Context,
     source: Annotated[
@@ -37,73 +37,69 @@ def mask(
         typer.Argument(
             parser=read_source,
             metavar="IN",
-            help="Table to mask: CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS; a folder or glob of files; "
-            "- for CSV from standard input; the address of a database, with --query.",
+            help="Table to mask: CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS; folder, glob or database "
+            "address; - for CSV from standard input.",
         ),
     ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.", rich_help_panel=METHOD
+            "-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeatable", rich_help_panel=METHOD
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time", help="Seconds for methods search and decomposition.", rich_help_panel=METHOD),
+        typer.Option(
+            "--time",
+            metavar="SECONDS",
+            help="Time limit of methods search and decomposition",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     bound: Annotated[
         bool,
-        typer.Option("--bound", help="Also prove how far from the optimum it can be.", rich_help_panel=METHOD),
+        typer.Option("--bound", help="Also prove a lower bound on the loss", rich_help_panel=METHOD),
     ] = False,
-    no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.", rich_help_panel=LARGE)] = False,
+    no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks", rich_help_panel=LARGE)] = False,
     manifest: Annotated[
         Path | None,
-        typer.Option(help="Also write a record of the run here (JSON), to repeat it.", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="FILE", help="File for the manifest (JSON), which repeats the run", rich_help_panel=OUTPUT
+        ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(metavar="FILE", help="File for a report (HTML)", rich_help_panel=OUTPUT)
     ] = None,
     from_manifest: Annotated[
         Path | None,
-        typer.Option(
-            help="Repeat the run of this manifest and check that the bytes are the same. Files outside its folder must "
-            "be named: IN, -o; also a database and its --query.",
-            rich_help_panel=OUTPUT,
-        ),
+        typer.Option(metavar="FILE", help="Manifest of a run to repeat, with the same bytes", rich_help_panel=OUTPUT),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show the time of each step.", rich_help_panel=OUTPUT)
+        bool, typer.Option("-v", "--verbose", help="Show the time of each step", rich_help_panel=OUTPUT)
     ] = False,
     **values: Any,
 ) -> None:
     """Mask a table: groups of at least k similar records share their values.
 
-    Example: shoal mask firms.csv -k 5 -c sales -c assets --by region -o masked.csv
+    Example: shoal mask firms.csv -k 5 -c sales,assets --by region -o masked.csv
 
-    Example: shoal mask people.csv -k 5 -c age -c job --drop name --confidential illness --diversity 3 -o masked.csv
-
-    Example: shoal mask visits.csv -k 5 -c age --date visit -c visit --unit person --shuffle -o masked.csv
-
-    Example: shoal mask firms.csv -k 5 -c sales -c wages -m search --time 60 --bound -o least.csv
-
-    Example: shoal mask - -k 5 -o -
-
-    Example: shoal mask sqlite:///people.db --query people -k 5 -o masked.csv
+    Example: shoal mask sqlite:///people.db --query people -k 5 --drop name -o masked.csv
 
     Example: shoal mask big.parquet -k 5 --memory 2GB -o masked.parquet --manifest run.json
 
-    With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified; SIGTERM releases nothing.
+    Ctrl-C during -m search releases the best result so far, verified; SIGTERM releases nothing.
+    With --from-manifest, name files outside its folder (IN, -o) and a database (IN, --query).
     """
     recorded = None
     if STREAM in (str(source), str(values["output"])):
         check_streams(source, values, manifest=manifest, report=report, from_manifest=from_manifest)
     if from_manifest is not None:
-        recorded = _read_beside(context, from_manifest)
-        places = ("engine", "scheduler", "master", "output", "labels", "query")
-        request = recorded.request(**{name: values[name] for name in places})
+        recorded = _read_recorded(context, from_manifest)
+        names = ("engine", "scheduler", "master", "output", "labels", "query")
+        request = recorded.request(**{name: values[name] for name in names})
         source = recorded.source(source, values["query"])
     else:
-        source = _check_given(source, values)
+        source = _check_required(source, values)
         values = values_of(MaskRequest, values)
         if no_block:
             values["block"] = 0
@@ -125,7 +121,7 @@ def mask(
 
 
 def _shown(**files: Any) -> dict[str, str]:
-    """Return the places of files, as they are printed."""
+    """Return the printed paths of files."""
     return {name: without_passwords(str(as_place(path))) for name, path in files.items() if path is not None}
 
 
@@ -136,7 +132,7 @@ def _run(
     manifest: Path | None,
     report: Path | None,
 ) -> Release:
-    """Mask, and write what was asked for besides the table; all files are moved into place together."""
+    """Mask the table and write all requested files, which are moved into place together."""
     from shoal.masking.mask import mask_request
     from shoal.tables.files import check_targets
     from shoal.tables.outputs import moved_together
@@ -147,10 +143,10 @@ def _run(
     if spark:
         if manifest is not None:
             raise InputError(
-                "--manifest cannot be combined with engine 'spark': a manifest is repeated to the byte, and the bytes "
+                "--manifest cannot be combined with engine 'spark': a manifest is repeated to the byte, but the bytes "
                 "of the files depend on the cluster. Leave it out."
             )
-        output = labels = None  # Spark says where it can write
+        output = labels = None  # Spark checks its targets itself
     check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         original: Any = read_stdin() if str(source) == STREAM else source if spark else _read_once(source)
@@ -172,30 +168,30 @@ def _run(
 
 
 def _read_once(source: Path | TableFile) -> TableFile:
-    """Return a table that is read once."""
+    """Return the source as a table that is read only once."""
     from shoal.tables.files import TableFile
 
     return source if isinstance(source, TableFile) else TableFile(source)
 
 
-def _check_given(source: Any, values: dict[str, Any]) -> Any:
-    """Ask for what a command must say, in the words of usage errors."""
+def _check_required(source: Any, values: dict[str, Any]) -> Any:
+    """Return the source; raise a usage error if the source, -k or -o is missing."""
     if source is None:
-        raise typer.BadParameter("the table to mask is missing", param_hint="IN")
+        raise typer.BadParameter("set the table to mask, e.g. firms.csv", param_hint="IN")
     if values["k"] is None:
-        raise typer.BadParameter("say how many records a group must have, e.g. -k 5", param_hint="-k")
+        raise typer.BadParameter("set the smallest group size, e.g. -k 5", param_hint="-k")
     if values["output"] is None:
-        raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
+        raise typer.BadParameter("set the file for the masked table, e.g. -o masked.csv", param_hint="-o")
     return source
 
 
-def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
-    """Read a manifest, unless an option stands beside it that it decides."""
+def _read_recorded(context: typer.Context, manifest: Path) -> Recorded:
+    """Read a manifest; refuse options that the manifest decides."""
     from shoal.masking.manifest import read_manifest
 
     for parameter in context.command.params:
-        where = context.get_parameter_source(str(parameter.name))
-        if parameter.name not in BESIDE_MANIFEST and where is not None and where.name == "COMMANDLINE":
+        origin = context.get_parameter_source(str(parameter.name))
+        if parameter.name not in WITH_MANIFEST and origin is not None and origin.name == "COMMANDLINE":
             raise InputError(
                 f"{parameter.opts[0]} cannot be combined with --from-manifest: the manifest decides it. Leave it out."
             )
@@ -212,7 +208,7 @@ def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[st
 
 
 def read_pairs(pairs: list[str]) -> dict[str, object]:
-    """Read NAME=VALUE options.
+    """Parse NAME=VALUE options.
 
     Examples
     --------
@@ -221,14 +217,14 @@ def read_pairs(pairs: list[str]) -> dict[str, object]:
     """
     for pair in pairs:
         if "=" not in pair:
-            raise InputError(f"-O must read NAME=VALUE, got {pair!r}; for example -O gamma=0.2.")
+            raise InputError(f"-O must be NAME=VALUE, such as gamma=0.2, got {pair!r}.")
     return {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def print_release(release: Release, places: Mapping[str, str], *, verbose: bool) -> None:
-    """Print the summary and where the files are, without notes that were printed as warnings.
+    """Print the summary and the paths of the files, without notes already printed as warnings.
 
-    With verbose the seconds of each step are shown too.
+    With `verbose`, also print the seconds per step.
     """
     rows = typed_rows(release.rows(), flags_of(mask))
     rows = [(name, text) for name, text in rows if name != "note" or not was_said(text)]

@@ -1,4 +1,4 @@
-"""``shoal methods``: the registry on one screen."""
+"""Command ``shoal methods``: list the registered methods."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["methods"]
 
 
 def methods() -> None:
-    """List the methods of masking, their options and what they cost.
+    """List the masking methods, their options and their costs.
 
     Example: shoal methods
     """
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("method", "what it does", box=None, pad_edge=False)
+    table = Table("method", "description", box=None, pad_edge=False)
     for method in ALL_METHODS.values():
         options = "".join(
             f"\n-O {option.name}=…  {option.help}{'' if option.default is None else f' (default {option.default})'}"

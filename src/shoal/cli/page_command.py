@@ -1,4 +1,4 @@
-"""``shoal app``: the page in the browser."""
+"""Command ``shoal app``: open the page in the browser."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ __all__ = ["page"]
 
 def page(
     table: Annotated[Path | None, typer.Argument(metavar="FILE", help="Table to open, as for shoal mask.")] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser")
+    ] = False,
 ) -> None:
-    """Open a page in the browser that does the whole job: from a file to a release, without a command line.
+    """Open a page in the browser that leads from a file to a release.
 
-    It is served on this machine only and nothing is sent anywhere. Ctrl-C ends it. Closing the page does so after 10
-    minutes.
+    The page is served on this machine only, and nothing is sent anywhere.
+    Ctrl-C stops it; it also stops 10 minutes after the page is closed.
 
     Example: shoal app firms.csv
     """
@@ -29,7 +31,7 @@ def page(
     check_no_database(table, "The page")
 
     try:
-        import nicegui  # noqa: F401  (only to see whether it is there)
+        import nicegui  # noqa: F401  (checks that it is installed)
     except ImportError:
         raise InputError("The page needs NiceGUI. Install it with: pip install 'shoal[app]'") from None
     from shoal.app.server import serve

@@ -1,4 +1,4 @@
-"""``shoal publish``: differentially private publication."""
+"""Command ``shoal publish``: publish a table with differential privacy."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def publish(
     definition: Annotated[
         str,
         typer.Option(
-            help="Scope of epsilon: standard, from raw to released table (Definition 1); or "
-            "microaggregated, values with the groups taken as given (Definition 3); the groups are visible and follow "
-            "the data.",
+            metavar="WORD",
+            help="Scope of epsilon, see above",
             rich_help_panel=ESSENTIALS,
         ),
     ] = "standard",
@@ -43,8 +42,7 @@ def publish(
         bool,
         typer.Option(
             "--explore",
-            help="Release nothing; show the expected error of each method by k and epsilon (may be lists: 0.5,1,2). "
-            "--output then names a picture file.",
+            help="Release nothing; show expected errors (-o: a picture file)",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -52,44 +50,53 @@ def publish(
         bool,
         typer.Option(
             "--private",
-            help="With --explore: use the confidential values. Do not publish the output.",
+            help="With --explore: use confidential values; never publish output",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
     manifest: Annotated[
         File,
-        typer.Option(help="File for the terms of the release (JSON); may be published.", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="FILE", help="File for the terms of the release (JSON); may be published", rich_help_panel=OUTPUT
+        ),
     ] = None,
     private_manifest: Annotated[
         File,
-        typer.Option(help="File for exact figures (JSON), for the data holder alone.", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="FILE", help="File for exact figures (JSON); for the data holder only", rich_help_panel=OUTPUT
+        ),
     ] = None,
     report: Annotated[
         File,
-        typer.Option(help="File for a report of the release (HTML); may be published.", rich_help_panel=OUTPUT),
+        typer.Option(metavar="FILE", help="File for a report (HTML); may be published", rich_help_panel=OUTPUT),
     ] = None,
     private_report: Annotated[
         File,
         typer.Option(
-            help="File for a report with exact figures (HTML), for the data holder alone.", rich_help_panel=OUTPUT
+            metavar="FILE",
+            help="File for an exact report (HTML); for the data holder only",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     **options: Any,
 ) -> None:
     """Publish a table with differential privacy: noisy group means, or records drawn from noisy counts.
 
-    Scope of epsilon: methods 'insensitive-ir' (the default), 'insensitive' and 'none' are epsilon-differentially
-    private from raw table to released table (Definition 1); so is 'marginals', except for a tiny delta, and it releases
-    columns that belong together. All other methods protect the values of individuals with the groups taken as given
-    (Definition 3 of Soria-Comas and Domingo-Ferrer): the groups are visible in the release, and an attacker who knows
-    the other records can learn more from them than epsilon suggests. Such methods require --definition microaggregated.
-    The summary states the guarantee in full. Columns that are not named are dropped.
+    Scope of epsilon: methods insensitive-ir (the default), insensitive and none are epsilon-
+    differentially private from raw table to released table (Definition 1); so is marginals, except
+    for a tiny delta, and it releases columns that belong together. All other methods protect the
+    values of individuals with the groups taken as given (Definition 3 of Soria-Comas and
+    Domingo-Ferrer): the groups are visible in the release, and an attacker who knows the other
+    records can learn more from them than epsilon suggests. Such methods require
+    --definition microaggregated. The summary states the guarantee in full.
 
-    Each person is assumed to have one record; with --unit and --contributions, epsilon covers all records of a person.
+    Columns that are not named are left out. Each person is assumed to have one record; with --unit
+    and --contributions, epsilon covers all records of a person. With --explore, -k and --epsilon
+    may be lists, such as 0.5,1,2.
 
-    Example: shoal publish firms.csv --epsilon 1 --bounds sales=0:1e6 --bounds wages=0:1e5 -o released.csv
+    Example: shoal publish firms.csv -e 1 -b sales=0:1e6 -b wages=0:1e5 -o released.csv
 
-    Example: shoal publish people.csv -e 1 --delta 1e-6 -m marginals -b age=0:120 --categories sex=f,m -o drawn.csv
+    Example: shoal publish people.csv -e 1 --delta 1e-6 -m marginals -b age=0:120 -o drawn.csv
 
     Example: shoal publish firms.csv --bounds sales=0:1e6 --explore -o error.png
     """
@@ -120,7 +127,7 @@ def publish(
 
 
 def _method(method: str | None, definition: str) -> str:
-    """Return the requested method if it belongs to the requested definition."""
+    """Return the name of the requested method; refuse one outside the requested definition."""
     if definition not in DEFINITIONS:
         raise InputError(f"--definition must be standard or microaggregated, got {definition!r}.")
     entry = find_publication_method(method or (DEFAULT if definition == "standard" else "optimal"))
@@ -132,7 +139,7 @@ def _method(method: str | None, definition: str) -> str:
         )
     if entry.definition == 1 and definition == "microaggregated":
         raise InputError(
-            f"Method {entry.name!r} does not rely on given groups: the standard definition covers it. Leave "
+            f"Method {entry.name!r} does not rely on given groups and is covered by the standard definition. Leave "
             "--definition out."
         )
     return entry.name
@@ -146,7 +153,7 @@ def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]
     output = values["output"]
     check_targets(source, output=output, **files, ledger=values["ledger"])
     with warnings.catch_warnings():
-        # The user accepted it by --definition microaggregated, and the summary states it in full.
+        # --definition microaggregated accepts it, and the summary states it in full.
         warnings.simplefilter("ignore", GroupsAsGivenWarning)
         publication = publish_request(source, PublishRequest(**values))
     say(str(publication))
@@ -164,7 +171,7 @@ def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]
 
 
 def read_categories(texts: list[str]) -> dict[str, list[str]]:
-    """Read COLUMN=A,B options.
+    """Parse COLUMN=A,B options.
 
     Examples
     --------
@@ -175,15 +182,15 @@ def read_categories(texts: list[str]) -> dict[str, list[str]]:
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals:
-            raise InputError(f"--categories must read COLUMN=A,B,…, got {text!r}; for example sex=f,m.")
+            raise InputError(f"--categories must be COLUMN=A,B,…, such as sex=f,m, got {text!r}.")
         if name in categories:
-            raise InputError(f"--categories names column {name!r} twice.")
+            raise InputError(f"--categories names column {name!r} twice. Name it once.")
         categories[name] = values.split(",")
     return categories
 
 
 def read_bounds_options(texts: list[str]) -> dict[str, tuple[float, float]] | str:
-    """Read COLUMN=LOW:HIGH options.
+    """Parse COLUMN=LOW:HIGH options.
 
     Examples
     --------
@@ -201,15 +208,15 @@ def read_bounds_options(texts: list[str]) -> dict[str, tuple[float, float]] | st
         except ValueError:
             colon = ""
         if not (equals and colon):
-            raise InputError(f"--bounds must read COLUMN=LOW:HIGH, got {text!r}; for example sales=0:1e6.")
+            raise InputError(f"--bounds must be COLUMN=LOW:HIGH, such as sales=0:1e6, got {text!r}.")
         if name in bounds:
-            raise InputError(f"--bounds names column {name!r} twice.")
+            raise InputError(f"--bounds names column {name!r} twice. Name it once.")
         bounds[name] = pair
     return bounds
 
 
 def read_budget(text: str) -> dict[str, float] | str:
-    """Read the word or the shares of --budget.
+    """Parse the word or the shares of --budget.
 
     Examples
     --------
@@ -223,7 +230,7 @@ def read_budget(text: str) -> dict[str, float] | str:
         return {name: float(share) for name, _, share in pairs}
     except ValueError:
         raise InputError(
-            f"--budget must be sensitivity, even or COLUMN=SHARE,…, got {text!r}; for example sales=0.25,wages=0.75."
+            f"--budget must be sensitivity, even or COLUMN=SHARE,…, such as sales=0.25,wages=0.75, got {text!r}."
         ) from None
 
 

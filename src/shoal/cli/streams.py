@@ -1,4 +1,4 @@
-"""Standard input and output in place of files: ``-``. Both hold CSV."""
+"""Read CSV from standard input and write CSV to standard output, for the path ``-``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["STREAM", "check_streams", "read_source", "read_stdin", "written_to_stdout"]
 
-STREAM = "-"  # the path that means standard input or output
+STREAM = "-"  # path of standard input or output
 CLUSTERS = ("dask", "spark")
 
 
 def read_source(text: str) -> Path | TableFile:
-    """Return the path that an argument names, or the table of a database, whose address no path can hold."""
+    """Return the path in an argument, or the table of a database, whose address is not a path."""
     if "://" not in text:
         return Path(text)
     from shoal.tables.files import named_source
@@ -33,20 +33,22 @@ def read_source(text: str) -> Path | TableFile:
 
 
 def check_streams(source: Path | TableFile | None, values: Mapping[str, Any], **files: Path | None) -> None:
-    """Refuse what standard input and output cannot be combined with; `files` are made from named files."""
+    """Refuse options that standard input or output does not support; `files` are written from files on disk."""
     reads, writes = str(source) == STREAM, str(values["output"]) == STREAM
     for name, path in files.items():
         if path is not None and (reads or writes):
             flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{flag} cannot be combined with -: it needs the tables as files. Name files.")
+            raise InputError(f"{flag} cannot be combined with -: it needs the tables as files. Use files instead of -.")
     if reads and (values["engine"] not in (None, "memory") or values["memory"] is not None):
-        raise InputError("Standard input (-) is masked in memory. Leave out --engine and --memory, or name a file.")
+        raise InputError("Standard input (-) is masked in memory. Leave out --engine and --memory, or use a file.")
     if writes and values["engine"] in CLUSTERS:
-        raise InputError(f"Engine {values['engine']!r} cannot write to standard output (-). Name a Parquet data set.")
+        raise InputError(
+            f"Engine {values['engine']!r} cannot write to standard output (-). Use a Parquet data set as --output."
+        )
 
 
 def read_stdin() -> StandardInput:
-    """Return the table that standard input holds."""
+    """Read the table from standard input."""
     from shoal.tables.files import StandardInput
 
     return StandardInput(sys.stdin.buffer.read())
@@ -54,7 +56,7 @@ def read_stdin() -> StandardInput:
 
 @contextmanager
 def written_to_stdout() -> Iterator[Path]:
-    """Give the path of a CSV file that is copied to standard output if all went well; all else goes to stderr."""
+    """Yield the path of a CSV file that is copied to standard output on success; print everything else to stderr."""
     with speaking_to_stderr(), tempfile.TemporaryDirectory(prefix="shoal-") as folder:
         path = Path(folder) / "stdout.csv"
         yield path
@@ -62,6 +64,6 @@ def written_to_stdout() -> Iterator[Path]:
             sys.stdout.buffer.write(path.read_bytes())
             sys.stdout.buffer.flush()
         except OSError as error:
-            if error.errno == errno.EPIPE:  # who reads has seen enough
+            if error.errno == errno.EPIPE:  # the reader has closed the pipe
                 raise
             raise FileError(f"Standard output cannot be written: {error.strerror}.") from None

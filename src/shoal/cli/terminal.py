@@ -1,7 +1,7 @@
-"""The terminal: options that are typed, made from the parameters of a request, and all that commands print.
+"""Build command-line options from the parameters of a request, and print all output of commands.
 
-A message names a parameter as its flag: ``missing='group'`` is ``--missing group``. Everything is printed here, so that
-names, values and paths cannot steer the terminal.
+Messages name parameters as flags: ``missing='group'`` becomes ``--missing group``. All output is printed here, so that
+names, values and paths cannot send control characters to the terminal.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., None])
 Texts = list[str] | None
 COLOURS = {"stop": typer.colors.RED, "look": typer.colors.YELLOW, "fine": typer.colors.GREEN}  # of verdicts
-METAVARS = {list: "COLUMN,…", Path: "FILE", int: "N", float: "NUMBER", str: "WORD"}  # by the type of an option
+METAVARS = {list: "COLUMN,…", Path: "FILE", int: "N", float: "NUMBER", str: "WORD"}  # by option type
 NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
-_to_stderr: ContextVar[bool] = ContextVar("whether standard output holds a table, and nothing else", default=False)
-_warnings: ContextVar[list[str]] = ContextVar("warnings that the command has printed")
+_to_stderr: ContextVar[bool] = ContextVar("True if standard output holds a table only", default=False)
+_warnings: ContextVar[list[str]] = ContextVar("the warnings printed by the command")
 
 
 def kind_options() -> dict[str, OptionInfo]:
-    """Return the options of the parameter `kinds`: one for each kind of column that is named."""
+    """Return the options of the parameter `kinds`, one per kind with a flag."""
     return {
         word: typer.Option(kind.flag, metavar=kind.metavar, help=first_sentence(kind.help), rich_help_panel=COLUMNS)
         for word, kind in KINDS.items()
@@ -72,10 +72,10 @@ def kind_options() -> dict[str, OptionInfo]:
     }
 
 
-def with_parameters(request: type) -> Callable[[Command], Command]:
-    """Give a command an option for every parameter of a request that has flags, unless it has one already.
+def with_parameters(request: type, *, required: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Add an option to a command for every request parameter with flags that it does not declare itself.
 
-    The values reach it as keywords.
+    The command receives the values as keyword arguments. The help marks the `required` options.
     """
 
     def complete(command: Command) -> Command:
@@ -89,23 +89,24 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
                 made += [_keyword(name, None, Texts, info) for name, info in kind_options().items()]
             elif item.metadata["flags"] and item.name not in names:
                 default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
-                made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
+                info = option(item.name, request, required=item.name in required)
+                made.append(_keyword(item.name, default, _annotation(item), info))
         options = sorted([*made, *(part for part in explicit if _info(part))], key=_panel)
         command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
-        command.request = request  # type: ignore[attr-defined]  # the reference shows the whole help of its parameters
+        command.request = request  # type: ignore[attr-defined]  # the reference pages show its whole help texts
         return command
 
     return complete
 
 
 def _info(part: Parameter) -> OptionInfo | None:
-    """Return the option that a parameter of a command is; None for an argument."""
+    """Return the option of a command's parameter; None for an argument."""
     options = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
     return next(options, None)
 
 
 def _panel(part: Parameter) -> int:
-    """Return the place of an option's panel in the help."""
+    """Return the position of an option's panel in the help."""
     info = _info(part)
     return PANELS.index(info.rich_help_panel) if info and info.rich_help_panel in PANELS else len(PANELS)
 
@@ -115,28 +116,29 @@ def _keyword(name: str, default: Any, annotation: Any, info: Any) -> Parameter:
 
 
 def _annotation(item: Field[Any]) -> Any:
-    """Return the type of an option."""
+    """Return the type annotation of an option."""
     kind = item.metadata["typed"]
     if kind is bool and item.default is not None:
         return bool
     return Texts if kind is list else kind | None
 
 
-def option(name: str, request: type = MaskRequest) -> Any:
-    """Return the option of a parameter of a request; its help names others by their flags."""
+def option(name: str, request: type = MaskRequest, *, required: bool = False) -> Any:
+    """Return the option of a request parameter, whose help names other parameters by their flags."""
     items = {item.name: item for item in parameters_of(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
+    text = first_sentence(help_of(item, partial(typed, flags=flags)).replace("``", ""))
     return typer.Option(
         *item.metadata["flags"],
         metavar=item.metadata["metavar"] or "|".join(item.metadata["choices"]) or METAVARS.get(item.metadata["typed"]),
-        help=first_sentence(help_of(item, partial(typed, flags=flags)).replace("``", "")),
+        help=f"{text} (required)" if required else text,
         rich_help_panel=item.metadata["panel"],
     )
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a help text, without its full stop: an option has one line in the help.
+    """Return the first sentence of a help text without its full stop, to keep an option on one line.
 
     Examples
     --------
@@ -147,7 +149,7 @@ def first_sentence(text: str) -> str:
 
 
 def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the values of a request from the options of a command; `readers` read what is not typed as it is."""
+    """Return the values of a request from the options of a command; `readers` parse the texts of some parameters."""
     readers = {"importance": read_importance, "scale": read_scales, "missing_codes": read_codes, **readers}
     values: dict[str, Any] = {}
     for item in parameters_of(request):
@@ -162,7 +164,7 @@ def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[An
 
 
 def read_importance(pairs: Sequence[str]) -> dict[str, float]:
-    """Read how much columns count.
+    """Parse the importance of columns.
 
     Examples
     --------
@@ -172,11 +174,11 @@ def read_importance(pairs: Sequence[str]) -> dict[str, float]:
     try:
         return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)}
     except ValueError:
-        raise InputError(f"--importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
+        raise InputError(f"--importance must be COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
 def read_scales(words: Sequence[str]) -> dict[str, str] | str:
-    """Read the scale of all columns, or that of each.
+    """Parse one scale for all columns, or a scale per column.
 
     Examples
     --------
@@ -187,12 +189,12 @@ def read_scales(words: Sequence[str]) -> dict[str, str] | str:
     if len(words) == 1 and not pairs[0][1]:
         return words[0]
     if not all(name and equals for name, equals, _ in pairs):
-        raise InputError(f"--scale must read SCALE once, or COLUMN=SCALE for each column, got {' '.join(words)!r}.")
+        raise InputError(f"--scale must be SCALE once, or COLUMN=SCALE per column, got {' '.join(words)!r}.")
     return {name: scale for name, _, scale in pairs}
 
 
 def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
-    """Read codes for missing.
+    """Parse codes for missing values.
 
     Examples
     --------
@@ -203,13 +205,13 @@ def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
     for pair in pairs:
         name, equals, texts = pair.partition("=")
         if not equals or not all(code.strip() for code in texts.split(",")):
-            raise InputError(f"--missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
+            raise InputError(f"--missing-code must be COLUMN=CODE or COLUMN=CODE,CODE, got {pair!r}.")
         codes.setdefault(name, []).extend(texts.split(","))
     return codes
 
 
 def flags_of(command: Callable[..., None]) -> dict[str, str]:
-    """Return the flag of each option of a command, the long one where there are two, and the name of each argument."""
+    """Return the longest flag of each option of a command, and the name of each argument."""
     flags = {"data": "IN"}
     for name, parameter in signature(command, eval_str=True).parameters.items():
         for info in getattr(parameter.annotation, "__metadata__", ()):
@@ -222,7 +224,7 @@ def flags_of(command: Callable[..., None]) -> dict[str, str]:
 
 
 def typed(reference: Reference, flags: Mapping[str, str]) -> str:
-    """Return a parameter as its flag, and a setting as it is typed.
+    """Return a parameter as its flag, and a setting as its command-line option.
 
     Examples
     --------
@@ -251,7 +253,7 @@ def typed(reference: Reference, flags: Mapping[str, str]) -> str:
 
 
 def typed_text(text: str, flags: Mapping[str, str]) -> str:
-    """Return a message with every parameter as its flag; a plain text is returned as is."""
+    """Return a message with every parameter as its flag; plain text is returned unchanged."""
     parts = text.parts if isinstance(text, Message) else [text]
     return "".join(part if isinstance(part, str) else typed(part, flags) for part in parts)
 
@@ -277,7 +279,7 @@ def _typed_kinds(calls: Mapping[Any, str]) -> str:
 
 @contextmanager
 def speaking_to_stderr() -> Iterator[None]:
-    """Print everything to standard error within the block."""
+    """Print all output of the block to standard error."""
     token = _to_stderr.set(True)
     try:
         yield
@@ -286,43 +288,43 @@ def speaking_to_stderr() -> Iterator[None]:
 
 
 def say(text: str, *, bold: bool = False) -> None:
-    """Print text of one or more lines."""
+    """Print text with one or more lines."""
     typer.secho(visible(text, lines=True), bold=bold or None, err=_to_stderr.get())
 
 
 def say_rows(rows: Iterable[tuple[str, object]]) -> None:
-    """Print a summary, one line per row of a name and a value."""
+    """Print a summary, one line per pair of a name and a value."""
     typer.echo(summary_lines(rows), err=_to_stderr.get())
 
 
 def say_verdict(verdict: Verdict, row: tuple[str, object]) -> None:
-    """Print the first line of a summary in the colour of the verdict."""
+    """Print the first row of a summary in the colour of the verdict."""
     typer.secho(summary_lines([row]), fg=COLOURS[verdict.level], bold=True, err=_to_stderr.get())
 
 
 def say_pair(name: str, value: object) -> None:
-    """Print a line of a summary."""
+    """Print a name and a value as a summary line."""
     say_rows([(name, value)])
 
 
 def say_refusal(text: str) -> None:
-    """Print why a command ends, in one line."""
+    """Print the reason why a command ends, on one line."""
     typer.secho(f"shoal: {visible(text)}", err=True, fg=typer.colors.RED)
 
 
 def say_warning(category: type[Warning], text: str) -> None:
-    """Print a warning in one line, and remember it."""
+    """Print a warning on one line and record it."""
     _warnings.get([]).append(_plain(text))
     typer.secho(f"{category.__name__}: {visible(text)}", err=True, fg=typer.colors.YELLOW)
 
 
 def forget_warnings() -> None:
-    """Begin a command: none of its warnings has been printed."""
+    """Clear the record of printed warnings, before a command starts."""
     _warnings.set([])
 
 
 def was_said(note: str) -> bool:
-    """Return whether a warning that was printed holds the words of a note."""
+    """Return True if a printed warning contains the words of a note."""
     return any(_plain(note) in warning for warning in _warnings.get([]))
 
 

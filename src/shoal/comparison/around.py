@@ -1,4 +1,4 @@
-"""A release next to alternatives: its method at other k, and with stronger and weaker promises."""
+"""Compare a release with alternatives: its method at other k, and with stronger and weaker promises."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from shoal.tables.table import stratum_codes
 
 __all__ = ["compare_around"]
 
-# For a report, a method is tried at other k only if its run was this short, on a table this small.
+# Limits on the run time and the table size for trying a method at other k.
 MOST_SECONDS = 5.0
 MOST_RECORDS = 50_000
 SIZES = (2, 3, 5, 10, 15)
 FACTORS = (0.5, 1.5, 2.0, 3.0)  # factors of t, and of l − 1
-# Figures do not depend on the engine or on the order of release.
+# The figures do not depend on these parameters.
 HERE = {"engine": None, "memory": None, "processes": None, "shuffle": False, "escape_formulas": False}
 
 
 def compare_around(release: Release, original: Any, *, progress: bool = False) -> Comparison | None:
     """Compare a release with the same method and options at other k and with other promises.
 
-    A report draws the result, ``release.report(…, comparison=comparison)``: a map of risk and utility, and the cost of
+    ``release.report(…, comparison=comparison)`` shows the result as a map of risk and utility, with the cost of
     promises.
 
     Parameters
@@ -53,8 +53,8 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     Returns
     -------
     Comparison or None
-        None if it would take longer than a reader of the report would wait, if the table is not held in memory, or if
-        the method is a user's function, which is not called without the user's request.
+        None if the comparison would take too long, if the table is not held in memory, or if the method is a user's
+        function, which is called only at the user's request.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     >>> sorted(trial.k for trial in comparison.trials)
     [2, 3, 4, 5, 8, 10, 15]
     """
-    # Later runs need no compilation.
+    # Without the time of compilation, which later runs do not need.
     seconds = release.timings["partition"] - release.timings.get("compile", 0.0)
     slow = release.records > MOST_RECORDS or seconds > MOST_SECONDS
     if release.parameters["method"] not in ALL_METHODS or slow or not release.labels.size:
@@ -94,7 +94,7 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
 
 
 def _request_of(release: Release) -> MaskRequest:
-    """Return the request of a release; refuse parameters that the release does not hold."""
+    """Return the request of a release; refuse a release that was made with objects it does not hold."""
     if objects := not_recorded(release.parameters):
         raise InputError(
             f"{parameter(objects[0])} was an object, so the table cannot be masked the same way at other k. Put "
@@ -105,7 +105,7 @@ def _request_of(release: Release) -> MaskRequest:
 
 
 def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: float) -> Trial:
-    """Return the release itself as a trial: its losses and the risk of its released values."""
+    """Return the release itself as a trial, with its loss and the risk of its released values."""
     numbers, released = read_original(release, original)
     zero = numbers.X[:, [release.columns.index(name) for name in release.parameters["zeros"]]] == 0
     table, by = open_table(release.data), release.parameters["by"]
@@ -128,7 +128,7 @@ def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: f
 
 
 def _around(request: MaskRequest) -> Iterator[MaskRequest]:
-    """Yield the request at other k, and with stronger, weaker and no promises, with one change at a time."""
+    """Yield variants of the request with one change each: another k, or a stronger, weaker or missing promise."""
     for k in sorted({*SIZES, 2 * request.k} - {request.k}):
         yield replace(request, k=k)
     for promise in VARIED_PROMISES:

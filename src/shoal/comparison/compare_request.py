@@ -33,7 +33,7 @@ class CompareRequest(Request):
     """
 
     k: Sequence[int] | int = shared(
-        MaskRequest, "k", default=(3, 5, 10), help="One or more group sizes to try, such as 3,5,10.", typed=str
+        MaskRequest, "k", default=(3, 5, 10), help="Group sizes to try.", typed=str, metavar="N,…"
     )
     methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = described(
         "all",
@@ -44,6 +44,7 @@ class CompareRequest(Request):
         panel=ESSENTIALS,
         python="Names listed by `shoal.methods`, or functions as for `shoal.partition`.",
         typed=list,
+        metavar="NAME,…",
     )
     columns: Sequence[Name] | Name | None = shared(MaskRequest, "columns")
     roles: str | os.PathLike[str] | Mapping[Name, Any] | None = shared(MaskRequest, "roles")
@@ -58,16 +59,18 @@ class CompareRequest(Request):
     diversity: Any = shared(
         MaskRequest,
         "diversity",
-        help="""l-diversity to try, such as 2,3,5 or entropy:3, as for a masking. Each is tried separately and compared
-        with no promise.""",
+        help="""l-diversity to try, such as 2,3,5 or entropy:3. The forms are those of a masking. Each is tried
+        separately and compared with no promise.""",
         typed=list,
+        metavar="L,…",
     )
     closeness: Any = shared(
         MaskRequest,
         "closeness",
-        help="""t-closeness to try, such as 0.1,0.2,0.3, as for a masking. Each is tried separately and compared with no
-        promise.""",
+        help="""t-closeness to try, such as 0.1,0.2,0.3. The forms are those of a masking. Each is tried separately and
+        compared with no promise.""",
         typed=list,
+        metavar="T,…",
     )
     missing: str = shared(MaskRequest, "missing")
     missing_codes: Mapping[Name, Any] | None = shared(MaskRequest, "missing_codes")
@@ -82,11 +85,12 @@ class CompareRequest(Request):
     seed: int | None = shared(MaskRequest, "seed")
     time_limit: float = described(
         10.0,
-        """Time limit of one run in seconds, for all strata together. A method that is expected to take longer on this
-        machine, or does, is left out and listed; a method with intermediate results is stopped and kept.""",
+        """Time limit per run. It covers all strata together. A method that is expected to take longer on this machine,
+        or does, is left out and listed; a method with intermediate results is stopped and its result kept.""",
         "--time",
         panel=METHOD,
         typed=float,
+        metavar="SECONDS",
     )
     reading: ReadingOptions = described_by(ReadingOptions)
     progress: bool = shared(MaskRequest, "progress")

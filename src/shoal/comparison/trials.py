@@ -1,4 +1,4 @@
-"""Trials of requests on one table: loss, risk and time, the Pareto front, and the cost of promises."""
+"""Try requests on one table and compare them: loss, risk and time, the Pareto front, and the cost of promises."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ VARIED_PROMISES = ("diversity", "closeness")  # promises that vary between trial
 
 @dataclass(frozen=True)
 class Trial:
-    """One method at one k, with or without promises about confidential columns."""
+    """One method at one k, with or without promises on sensitive columns."""
 
     method: str
     k: int
     loss: float  # information loss 100·SSE/SST of the released values
-    # The share of records whose nearest original is their own, by the columns that an outsider can know
+    # The share of records that are nearest to their own original in the columns that an outsider can know
     # (`assessment.linkage`).
     linked: float
-    chance: float  # the share that random choice within groups would link
+    chance: float  # the share linked by random choice within groups
     groups: int  # groups of identical records
-    seconds: float  # of the partition
+    seconds: float  # time of the partition
     anonymous: bool  # True if whole records are k-anonymous
-    diversity: str = ""  # the promise of every group, as on the command line; empty for none
-    closeness: str = ""  # likewise
+    diversity: str = ""  # the diversity promised for every group, as on the command line; empty without one
+    closeness: str = ""  # the closeness promised for every group, as on the command line; empty without one
     pareto: bool = False  # True if no other k-anonymous trial with the same promise has less loss and risk
     group_loss: float = 0.0  # the part of the loss due to one group of fewer than five records
 
     @property
     def promise(self) -> str:
-        """The promises about confidential columns, in words; empty for none."""
+        """The promises on sensitive columns as a phrase; empty without promises."""
         return describe_promises({name: getattr(self, name) for name in VARIED_PROMISES})
 
     @property
@@ -95,11 +95,11 @@ class Price(NamedTuple):
     name: str  # the method, its other promises, and the promise's kind and columns (unless it covers all)
     k: int
     without: float | None  # the loss without the promise; None if not tried
-    losses: tuple[tuple[float, float], ...]  # of each l or t, in ascending order
+    losses: tuple[tuple[float, float], ...]  # pairs of l or t and the loss, in ascending order
 
 
 class Attempt(NamedTuple):
-    """A request tried on records in memory: the groups and the values to be released."""
+    """A request tried on records in memory, with its groups and released values."""
 
     records: MemoryRecords
     groups: Groups
@@ -122,7 +122,7 @@ class Attempt(NamedTuple):
             else np.zeros(len(cell), dtype=np.int64)
         )
         total = losses(self.groups.buckets, plan.omissions)
-        # Compiling happens once per installation and does not count as time of a run.
+        # Compilation happens once per installation and is not part of the run time.
         seconds = plan.timings["partition"] - plan.timings.get("compile", 0.0)
         return as_trial(
             request, CodedRecords.of(self.records, plan), released, identical, cell, unchanged,
@@ -133,7 +133,7 @@ class Attempt(NamedTuple):
 def attempt(
     records: MemoryRecords, plan: Plan, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()
 ) -> Attempt:
-    """Group planned records with another method, k or promise; `shared` holds options per cell for several runs."""
+    """Group planned records with another method, k or promise; `shared` holds options per cell, reused by many runs."""
     records = records.watched(state)
     if serves(records, plan, request):
         plan = replace(plan.requesting(request), records=records)
@@ -143,12 +143,12 @@ def attempt(
 
 
 def serves(records: MemoryRecords, plan: Plan, request: MaskRequest) -> bool:
-    """Return True if a plan also serves a request with another k: neither moves a record of a small cell."""
+    """Return True if a plan also serves a request with another k, because neither moves records of small cells."""
     return request.small == "error" or (not plan.moved and fewest(records, plan) >= request.k)
 
 
 def fewest(records: MemoryRecords, plan: Plan) -> int:
-    """Return the number of records, or of units, in the smallest cell."""
+    """Return the number of records or units in the smallest cell."""
     arrays = records.original()
     if "unit" not in arrays:
         return int(plan.sizes.min())
@@ -196,33 +196,33 @@ class Comparison:
     """The losses and risks of methods at several k on one table."""
 
     trials: tuple[Trial, ...]  # in order of k, then loss
-    left_out: Mapping[str, str]  # methods that did not run, with reasons
+    left_out: Mapping[str, str]  # methods that did not run, each with the reason
     records: int
     columns: list[Name]  # the masked columns
     parameters: Mapping[str, Any] = field(repr=False)  # all parameters that determined the result, as plain values
 
     @property
     def front(self) -> list[Trial]:
-        """The trials that no other beats in both loss and `Trial.risk`, from the most useful to the safest."""
+        """The Pareto-optimal trials in loss and `Trial.risk`, from the most useful to the safest."""
         return sorted((trial for trial in self.trials if trial.pareto), key=lambda trial: trial.loss)
 
     @property
     def choice(self) -> Trial:
-        """The trial of the front nearest to no loss and no risk, each relative to the front's range.
+        """The trial of the front nearest to zero loss and zero risk, each relative to the range of the front.
 
-        It is a trial without promises, even if others have promises: a formula cannot decide on promises.
+        It has no promises unless all trials have some: a formula cannot decide on promises.
         """
         return self.choices[0]
 
     @property
     def choices(self) -> list[Trial]:
-        """The balanced trial for each promise, as in `choice`; the trial without promises comes first."""
+        """The balanced trial per promise, as in `choice`, the one without promises first."""
         promises = sorted({trial.promise for trial in self.trials}, key=lambda promise: (promise != "", promise))
         return [_balanced([trial for trial in self.trials if trial.promise == promise]) for promise in promises]
 
     @property
     def prices(self) -> list[Price]:
-        """The costs of promises: for every method and k, if a promise was tried in several ways."""
+        """The costs of promises per method and k, where a promise was tried with several values."""
         published = [trial for trial in self.trials if is_published(trial.loss)]
         return [price for parameter in VARIED_PROMISES for price in _prices(published, parameter)]
 
@@ -234,12 +234,12 @@ class Comparison:
         return pl.DataFrame([vars(trial) for trial in self.trials])
 
     def published(self) -> Comparison:
-        """Return the trials with losses that may be published with the masked table."""
+        """Return the comparison with losses that are safe to publish with the masked table."""
         losses = [published_loss(t.loss, precise=may_be_published(t.loss, t.group_loss)) for t in self.trials]
         return replace(self, trials=tuple(map(lambda t, loss: replace(t, loss=loss), self.trials, losses)))
 
     def cells(self) -> list[list[str]]:
-        """Return the table as text; the first row is the head."""
+        """Return the cells of the table as text, the header first."""
         promised, choices = any(t.promise for t in self.trials), self.choices
         promise_cells = ["promise"] if promised else []
         rows = [
@@ -274,7 +274,7 @@ class Comparison:
         lines += [visible(f"left out          {method}: {why}") for method, why in self.left_out.items()]
         same = " with the same promise" if len(self.choices) > 1 else ""
         balanced = "; ".join(f"{trial.name}, k = {trial.k}" for trial in self.choices)
-        lines.append(f"Pareto            nothing else{same} loses less and risks less; balanced: {visible(balanced)}")
+        lines.append(f"Pareto            no other trial{same} has less loss and risk; balanced: {visible(balanced)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -286,9 +286,9 @@ class Comparison:
 
 
 def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Mark the k-anonymous trials that no other beats, and sort all by k, then loss.
+    """Mark the Pareto-optimal k-anonymous trials, and sort all trials by k, then loss.
 
-    Only a trial with the same promise about confidential columns can beat a trial.
+    Trials compete only with trials that have the same promises on sensitive columns.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _balanced(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the front nearest to no loss and no risk, each relative to the front's range."""
+    """Return the trial of the front nearest to zero loss and zero risk, each relative to the range of the front."""
     front = [trial for trial in trials if trial.pareto] or list(trials)
     losses, risks = [trial.loss for trial in front], [trial.risk for trial in front]
 
@@ -335,7 +335,7 @@ def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
             continue
         model = read_promise(parameter, getattr(trial, parameter))
         among = set(model.values()) if isinstance(model, Mapping) else {model}
-        # Promises that differ only in l or t share a line.
+        # Promises that differ only in l or t belong to one curve.
         if len(among) == 1:
             one = among.pop()
             about = [str(column) for column in model] if isinstance(model, Mapping) else []

@@ -1,4 +1,4 @@
-"""The values of groups: mean, median or medoid, weighted and rounded as requested; and what they lose."""
+"""Compute the value of every group (mean, median or medoid), round it, and measure the information loss."""
 
 from __future__ import annotations
 
@@ -37,55 +37,55 @@ __all__ = [
 
 TENS = np.array([float(10**i) for i in range(23)])
 BOUNDS = np.array([float(f"1e{i}") for i in range(-7, 15)])
-# The same sum in another order differs in the last digits: it must not decide, on any engine.
+# The last digits of a sum depend on its order, which differs by engine; the tolerance keeps them from deciding.
 BELOW = PERCENT / 100 * (1 - 1e-9)
 
 
 class Bucket(NamedTuple):
-    """What is known of a bucket once it is masked."""
+    """The errors, group sizes and counts of a masked bucket."""
 
-    errors: Floats  # squared, of each standardised column
+    errors: Floats  # squared errors per standardised column
     totals: Floats
-    rounding: Floats  # what rounding to integers added to the errors
-    grouped: Floats  # errors of the partition itself, whatever is released for a group
-    sizes: Ints  # how many groups there are of each size
-    outcome: Outcome  # what the method said, without its labels
-    decimals: Bools  # whether values that stand for whole numbers are not whole
-    new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
-    largest: Floats  # errors of the group of few records that has most: in each column, and in all together
-    taken: Bools  # whether a released value is the number that stands for missing in the column
-    dominated: Ints  # per column: the groups that one member dominates, and the groups that have values
-    changes: tuple[Ints, ...] = ()  # of each column, as its coding counts them
-    rescaled: Floats = np.empty((2, 0))  # errors and totals of columns on the scale on which they were compared
+    rounding: Floats  # errors added by rounding
+    grouped: Floats  # errors with respect to the centroids, whichever value is released
+    sizes: Ints  # number of groups of each size
+    outcome: Outcome  # outcome of the method, without its labels
+    decimals: Bools  # True for columns of whole numbers with a released value that is not whole
+    new_zeros: Ints  # per column whose zeros are kept: released zeros of records with another value
+    largest: Floats  # largest error of a group of few records, per column and in total
+    taken: Bools  # True for columns with a released value equal to the code for missing
+    dominated: Ints  # per column: the groups dominated by one member, and the groups with values
+    changes: tuple[Ints, ...] = ()  # per column, as its coding counts them
+    rescaled: Floats = np.empty((2, 0))  # errors and totals of rescaled columns, on the scale of comparison
 
 
 class ReleasedValues(NamedTuple):
-    """The values of groups."""
+    """The values of the groups, exact and rounded."""
 
     values: Floats
-    rounded: Floats  # as they are released
-    row: Ints  # of each record: which of them it has
+    rounded: Floats  # the released values
+    row: Ints  # per record: its row in the values
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """How the values of groups are stored."""
+    """The rounding of group values, column by column."""
 
-    storages: tuple[Storage, ...]  # of each masked column
-    whole: bool = False  # whether columns of whole numbers stay whole
-    fitted: bool = False  # whether other numbers get at most one decimal more than their column has
-    zeros: tuple[int, ...] = ()  # places of columns whose zeros are kept
-    rules: tuple[Rule, ...] = ()  # sums that are kept, in order; their columns are places
-    totals: bool = False  # whether whole numbers keep the total of every block
+    storages: tuple[Storage, ...]  # per masked column
+    whole: bool = False  # True: columns of whole numbers stay whole
+    fitted: bool = False  # True: other numbers get at most one decimal more than their column has
+    zeros: tuple[int, ...] = ()  # indices of the columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sum rules, in order; columns by index
+    totals: bool = False  # True: whole numbers keep the total of every block
 
     @cached_property
     def timed(self) -> Bools:
-        """Which columns hold dates, times of day or durations."""
+        """True for each column of dates, times of day or durations."""
         return np.array([storage.timed for storage in self.storages])
 
     @property
     def changes(self) -> bool:
-        """Whether values are stored with fewer digits than they have."""
+        """True if values are stored with fewer digits than computed."""
         return (
             self.whole
             or any(places is not None for places in self.decimals)
@@ -95,7 +95,7 @@ class Rounding:
 
     @cached_property
     def decimals(self) -> tuple[int | None, ...]:
-        """The decimals of the released numbers of each column; None for all digits, as sums need them."""
+        """The number of released decimals per column; None for all digits, which sum rules need."""
         summed = {place for rule in self.rules for place in rule.columns}
         return tuple(
             storage.decimals + 1
@@ -105,12 +105,12 @@ class Rounding:
         )
 
     def only(self, place: int) -> Rounding:
-        """Return how the values of one column are stored, if it is grouped on its own."""
+        """Return the rounding of a single column that is grouped on its own."""
         zeros = (0,) if place in self.zeros else ()
         return Rounding((self.storages[place],), self.whole, self.fitted, zeros, totals=self.totals)
 
     def apply(self, values: Floats, X: Floats, labels: Ints, block: Ints) -> Floats:
-        """Return the values of groups, one row a group, as they can be stored.
+        """Round the values of the groups, one row per group.
 
         `X`, `labels` and `block` are the numbers, the group and the block of each record.
         """
@@ -124,7 +124,7 @@ class Rounding:
                 power = 10.0**decimals
                 scaled = values[:, [place]] * power
                 fitted = nearest(scaled, nonzero[[place]]) / power
-                # Numbers with more digits than a float holds have no such decimals; the division would only blur them.
+                # Above EXACT a float has no such decimals, and the division would add noise.
                 rounded[:, place] = np.where(np.abs(scaled) < EXACT, fitted, values[:, [place]])[:, 0]
         rounded[:, self.timed] = np.rint(values[:, self.timed])
         rounded[:, single & ~whole] = rounded[:, single & ~whole].astype(np.float32)
@@ -132,16 +132,16 @@ class Rounding:
             for j in np.flatnonzero(whole):
                 rounded[:, j] = keep_totals(values[:, j], X[:, j], labels, block, nonzero=bool(nonzero[j]))
         elif self.rules and whole.any():
-            # A step must not end at zero where zeros are kept.
+            # Where zeros are kept, other values must not be rounded to zero.
             down, up = (np.where(nonzero & (side(values) == 0), rounded, side(values)) for side in (np.floor, np.ceil))
             low, high = (np.where(whole, side, rounded) for side in (down, up))
             rounded = round_together(values, low, high, rounded, self.rules)
         return add_up(rounded, self.rules, single) if self.rules else rounded
 
     def new_zeros(self, X: Floats, rounded: Floats, row: Ints) -> Ints:
-        """Count, of each column whose zeros are kept, the zeros that stand for other values.
+        """Count, per column whose zeros are kept, the released zeros of records with another value.
 
-        `row` says which row of the rounded values each record of X has.
+        `row` holds each record's row in the rounded values.
         """
         places = list(self.zeros)
         new: Ints = np.count_nonzero((rounded[:, places] == 0)[row] & (X[:, places] != 0), axis=0)
@@ -149,7 +149,7 @@ class Rounding:
 
 
 def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays, Bucket]:
-    """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values."""
+    """Mask the blocks of a bucket: group, aggregate, round; the loss is measured on the released values."""
     records = BucketRecords.read(arrays, plan)
     outcome = group_bucket(records, plan, state)
     released = aggregate(records, outcome.labels, plan)
@@ -172,11 +172,11 @@ def aggregate(records: BucketRecords, labels: Ints, plan: BucketPlan) -> Release
             aggregate(records._replace(X=X[:, [j]], Z=records.Z[:, [j]]), column, plan.only(j))
             for j, column in enumerate(np.ascontiguousarray(labels.T))
         ]
-        # The groups of columns are not the same: there is one row per record.
+        # Each column has groups of its own, hence one row per record.
         values = np.column_stack([column.values[column.row] for column in columns])
         rounded = np.column_stack([column.rounded[column.row] for column in columns])
         return ReleasedValues(values, rounded, np.arange(len(X)))
-    # All records of a group miss the same cells, so a NaN stays in its own group and column.
+    # All records of a group have missing values in the same columns, so a NaN stays in its own group and column.
     values = group_values(X, records.Z, labels, how, records.weights)
     if how != "medoid":
         for j, coding in enumerate(plan.embedding.codings):
@@ -187,8 +187,8 @@ def aggregate(records: BucketRecords, labels: Ints, plan: BucketPlan) -> Release
 def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights: Floats | None = None) -> Floats:
     """Return the values of each group, one row per group, in the units of X.
 
-    Z holds the same records standardised: the medoid is the record nearest to its group's centroid there. Weights count
-    for the mean.
+    `Z` holds the same records, standardised; the medoid is the record nearest to the centroid of its group in `Z`.
+    Only the mean uses the weights.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights:
     starts = np.concatenate([[0], np.cumsum(group_sizes(labels))])
     if how == "medoid":
         distance = np.nansum(np.square(Z - centroids(Z, labels)[labels]), axis=1)
-        # Equal distances go to the lowest record number: lexsort is stable, and rounding must not decide.
+        # Ties go to the lowest record number (lexsort is stable); rounding keeps the last digits from deciding.
         medoids: Floats = X[np.lexsort((distance.round(12), labels))[starts[:-1]]]
         return medoids
     values = np.empty((len(starts) - 1, X.shape[1]))
@@ -221,15 +221,14 @@ def _measure(
     sizes: Sequence[Ints],
     lost: Floats | None,
 ) -> Bucket:
-    """Return what is known of the bucket; `lost` are the values of cells that were made missing."""
+    """Measure a bucket; `lost` holds the original values of the cells that were made missing."""
     placed = np.take(plan.embedding.apply(released.rounded, records.scale), released.row, axis=0)
     errors, totals, added, grouped = _lose(outcome.labels, records, released, placed, plan)
     largest = largest_errors(records.Z, placed, outcome.labels, plan.embedding)
     if lost is not None:
-        # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
+        # A cell made missing loses its whole squared deviation from the mean, in any partition.
         blanked = plan.embedding.lost(lost, records.scale)
         errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
-        # Whatever a cell has lost, it is one of so many.
         largest = np.maximum(largest, plan.embedding.lost_cell(lost, records.scale))
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
@@ -255,7 +254,7 @@ def _measure(
 def _lose_on_scales(
     records: BucketRecords, released: ReleasedValues, embedding: Embedding, lost: Floats | None
 ) -> Floats:
-    """Return squared errors and totals of the columns that were compared on another scale, on that scale."""
+    """Return the squared errors and totals of the rescaled columns, on the scale of comparison."""
     places = [j for j, _ in embedding.rescalings]
     if not places:
         return np.empty((2, 0))
@@ -271,7 +270,7 @@ def _lose_on_scales(
 
 
 def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedding) -> tuple[Ints, ...]:
-    """Return what the coding of each column counts; nothing where all columns hold numbers."""
+    """Return the counts of each column's coding; an empty tuple if all columns hold numbers."""
     if embedding.plain:
         return ()
     values = np.take(released.rounded, released.row, axis=0)
@@ -279,9 +278,9 @@ def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedd
 
 
 def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedValues, plan: BucketPlan) -> Ints:
-    """Count per column the groups that one member dominates, and the groups that have values; 0 where neither is known.
+    """Count per column the groups dominated by one member, and the groups with values.
 
-    Only means tell the totals of their groups.
+    Both are 0 where the released values do not reveal totals: only means do.
     """
     counts = np.zeros((2, records.X.shape[1]), dtype=np.int64)
     for j in plan.amounts if plan.request.aggregate == "mean" else ():
@@ -298,9 +297,9 @@ def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedVal
 def _lose(
     labels: Ints, records: BucketRecords, released: ReleasedValues, placed: Floats, plan: BucketPlan
 ) -> tuple[Floats, ...]:
-    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself.
+    """Return per column: squared errors, total squares, errors added by rounding, and errors of the partition itself.
 
-    `placed` are the released values of all records, as they are compared with the original ones.
+    `placed` holds the released values of all records, embedded like `Z`.
     """
     request, embedding, Z = plan.request, plan.embedding, records.Z
     errors, totals = squared_errors(Z, placed)
@@ -315,7 +314,7 @@ def _lose(
 
 
 def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:
-    """Return the most squared errors of a group of few records: in each column, and in all columns together."""
+    """Return the largest sum of squared errors of a group of few records, per column and in total."""
     starts = embedding.starts
     if labels.ndim == 1:
         errors = np.add.reduceat(group_errors(Z, released, labels, fewer=FEW), starts, axis=1)
@@ -326,10 +325,10 @@ def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embeddi
 
 
 def to_15_digits(values: Floats) -> Floats:
-    """Round to 15 significant digits: of a computed value the others are noise, and 0.04 is not 0.039999999999999994.
+    """Round to 15 significant digits; further digits of a computed value are noise.
 
-    Every number of 15 digits is a float of its own, so that text has no more digits either. Floats from 10^15 on are
-    nearly whole and stay as they are.
+    Every number of 15 digits has its own float, so its text has no more digits either. Floats from 10^15 on are nearly
+    whole and stay unchanged.
 
     Examples
     --------
@@ -338,7 +337,7 @@ def to_15_digits(values: Floats) -> Floats:
     """
     size = np.abs(values)
     rounded = values.copy()
-    # Within these bounds both the digits, as a whole number, and the power of ten are exact, and so is their quotient.
+    # Within these bounds the digits, as a whole number, and the power of ten are exact; the quotient is rounded once.
     exact = (size >= 1e-8) & (size < 1e15)
     power = TENS[22 - np.searchsorted(BOUNDS, size[exact], side="right")]
     rounded[exact] = np.rint(values[exact] * power) / power
@@ -348,7 +347,7 @@ def to_15_digits(values: Floats) -> Floats:
 
 
 def nearest(values: Floats, nonzero: Bools) -> Floats:
-    """Round to the nearest whole numbers, in some columns only zero itself to zero.
+    """Round to the nearest whole numbers; in the `nonzero` columns only zero itself becomes zero.
 
     Examples
     --------
@@ -362,10 +361,11 @@ def nearest(values: Floats, nonzero: Bools) -> Floats:
 def count_dominated(
     values: Floats, labels: Ints, rounding: Floats, weights: Floats | None = None, units: Words | None = None
 ) -> tuple[int, int]:
-    """Return how many groups one member dominates in a column, and how many groups have values there.
+    """Count the groups dominated by one member in a column, and the groups with values there.
 
-    Missing cells are NaN, and no group shares them with others. `rounding` is how far the released value of each
-    record's group is from the group's exact mean. With units, the members of a group are its units, not its records.
+    Missing cells are NaN; a group has either only missing cells or none. `rounding` is the difference between the
+    released value of each record's group and the group's exact mean. With units, the members of a group are its units,
+    not its records.
 
     Examples
     --------
@@ -380,11 +380,11 @@ def count_dominated(
     if not len(labels):
         return 0, 0
     groups = int(labels.max()) + 1
-    # The total that the released value stands for differs from the true one by this.
+    # The error of the group total that follows from the released value.
     error = np.bincount(labels, moved, minlength=groups)
     if units is not None:
         amounts, labels = _by_unit(amounts, labels, units)
-    # Members of opposite sign may cancel out, which nobody who estimates can know.
+    # Members of opposite sign may cancel out, and an outsider who estimates a member cannot know.
     negative = amounts < 0
     if negative.any():
         error = np.where(np.bincount(labels[negative], minlength=groups) > 0, np.abs(error), error)
@@ -395,7 +395,7 @@ def count_dominated(
 
 
 def _by_unit(amounts: Floats, labels: Ints, units: Words) -> tuple[Floats, Ints]:
-    """Add up the amounts of each unit in each group; return them with their groups."""
+    """Return the sum of the amounts per unit and group, and the group of each sum."""
     order = np.lexsort((units, labels))
     label, unit = labels[order], units[order]
     first = np.flatnonzero(np.r_[True, (label[1:] != label[:-1]) | (unit[1:] != unit[:-1])])
@@ -403,6 +403,6 @@ def _by_unit(amounts: Floats, labels: Ints, units: Words) -> tuple[Floats, Ints]
 
 
 def new_zeros(buckets: Sequence[Bucket]) -> Ints:
-    """Count, of each column whose zeros are kept, the zeros that stand for other values."""
+    """Count, per column whose zeros are kept, the released zeros of records with another value."""
     new: Ints = np.sum([bucket.new_zeros for bucket in buckets], axis=0, dtype=np.int64)
     return new

@@ -1,6 +1,6 @@
-"""Parts of a table and their cells: numbered, counted, and refused where they have fewer than k records.
+"""Number and count the cells of a table, and refuse cells with fewer than k records.
 
-A cell holds the records of a stratum that miss, and are zero in, the same columns.
+A cell holds the records of a stratum that have missing values, and kept zeros, in the same columns.
 """
 
 from __future__ import annotations
@@ -48,67 +48,67 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Cell(NamedTuple):
-    """What the records of a cell have in common."""
+    """The stratum, the missing columns and the zero columns shared by the records of a cell."""
 
     stratum: tuple[object, ...]
-    missing: tuple[bool, ...]  # of each masked column
-    zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
+    missing: tuple[bool, ...]  # per masked column
+    zero: tuple[bool, ...] = ()  # per column whose zeros are kept
 
 
 class PartStatistics(NamedTuple):
-    """What is known of a part once its numbers are read."""
+    """The counts, limits and spellings of a part of the table."""
 
     rows: int
-    kept: int  # records that are released
-    incomplete: int  # records that miss a value
-    suppressed: int  # records of small cells that are left out
-    missing: Ints  # missing cells of each column
-    present: Ints  # cells of each column that are released and not missing
+    kept: int  # released records
+    incomplete: int  # records with a missing value
+    suppressed: int  # suppressed records of small cells
+    missing: Ints  # missing values per column
+    present: Ints  # released values per column that are not missing
     cells: list[Cell]  # by code
-    counts: Ints  # records of each cell
-    units: list[Words] | None  # of each cell: the least of its different units, k at most
-    storages: tuple[Storage | None, ...]  # of each column; None if all its cells are missing
-    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
-    limits: Floats  # the least and the greatest value of each column
-    broken: tuple[Broken, ...]  # of each rule
-    totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
-    observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
+    counts: Ints  # records per cell
+    units: list[Words] | None  # per cell: its lowest distinct units, at most k
+    storages: tuple[Storage | None, ...]  # per column; None if all its values are missing
+    spellings: tuple[frozenset[Spelling], ...]  # spellings of missing values per column
+    limits: Floats  # lowest and highest value per column
+    broken: tuple[Broken, ...]  # per sum rule
+    totals: tuple[int, ...]  # per column of whole numbers, if totals are kept
+    observed: tuple[Any, ...]  # per column: the statistics that its kind needs of the released records
     confidential: tuple[Values, ...]
     identifying: dict[Name, str]  # masked columns whose cells are released and look like identifiers, and why
-    types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
+    types: dict[Name, str | None]  # of text columns that may be numbers; None if all their values are missing
 
 
 class Own(NamedTuple):
-    """What the cells and values of a part are in the whole table."""
+    """The numbers of a part's cells and values in the whole table."""
 
-    cells: Ints  # the number of each cell
-    codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
-    confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
-    first: int = 0  # how many released records come before it
+    cells: Ints  # number of each cell
+    codes: tuple[Floats | None, ...]  # per column of categories: the code of each value
+    confidential: tuple[Ints, ...] = ()  # per sensitive column: the number of each value
+    first: int = 0  # number of released records before the part
 
 
 class Joined(NamedTuple):
-    """Strata that are joined."""
+    """Joined strata and their new texts."""
 
-    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # as the parts spell them, and what they read then
-    texts: frozenset[Name]  # columns of the strata in which some of them differ
-    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
+    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # stratum as spelled in the parts: its released text
+    texts: frozenset[Name]  # stratum columns in which joined strata differ
+    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # other stratum columns: spelling in the parts: released one
 
 
 class Donation(NamedTuple):
-    """Records of a cell that miss more columns then, so that a rare pattern of missing values has k records."""
+    """Records of a cell with further values made missing, which bring a rare missing-value pattern to k records."""
 
-    records: int  # the first of the cell, after those of earlier donations
-    missing: tuple[bool, ...]  # the columns that they miss then
+    records: int  # number of records, after those of earlier donations
+    missing: tuple[bool, ...]  # their new pattern
 
 
 class Moves(NamedTuple):
-    """What becomes of cells with too few records."""
+    """The changes to cells with too few records: suppressed, joined or given another missing-value pattern."""
 
-    patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
-    donations: Mapping[tuple[int, Cell], Sequence[Donation]] = {}  # by the first record of a part, and its cell
+    patterns: Mapping[Cell, tuple[bool, ...] | None]  # new pattern of each cell; None if suppressed
+    donations: Mapping[tuple[int, Cell], Sequence[Donation]] = {}  # by first record of the part and its cell
     joined: Joined | None = None
-    blanked: int = 0  # cells of the table that are made missing
+    blanked: int = 0  # values of the table that are made missing
     notes: tuple[str, ...] = ()
 
 
@@ -117,21 +117,21 @@ STAY = Moves({})
 
 @dataclass(frozen=True)
 class Spellings:
-    """How cells are spelled in the release, where records must look alike."""
+    """The released spellings of missing values and strata, the same for all records."""
 
-    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
-    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
-    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+    missing: Mapping[Name, Spelling]  # per masked column: spelling of a missing value
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # per stratum column: original spelling: released spelling
+    codes: Mapping[Name, Code]  # per masked column whose missing values are released as a code: the code
     joined: Joined | None = None
 
     def without(self, names: Collection[Name]) -> Spellings:
-        """Return them with empty missing cells in some columns."""
+        """Return the spellings with empty cells for the missing values of some columns."""
         codes = {name: code for name, code in self.codes.items() if name not in names}
         return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
 def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
-    """Number what the parts hold in order of appearance: of each part by code, and all."""
+    """Number the distinct items of all parts in order of appearance; return the numbers per part, and the items."""
     numbers: dict[T, int] = {}
     roots = [np.array([numbers.setdefault(cell, len(numbers)) for cell in part], dtype=np.int64) for part in parts]
     return roots, list(numbers)
@@ -140,7 +140,7 @@ def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
 def spell_strata(
     columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
 ) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
-    """Give every value of the strata one spelling in all parts; only text has several."""
+    """Return the cells with one spelling per stratum value in all parts, and the spellings changed per column."""
     changed = [
         _other_spellings({cell.stratum[place]: None for cells in parts for cell in cells}, dialect)
         for place in range(len(columns.by))
@@ -156,7 +156,7 @@ def spell_strata(
 
 
 def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dict[Spelling, Spelling]:
-    """Return the values of a column that are to be spelled otherwise, and how."""
+    """Return the new spelling of each value of a column that needs one."""
     if dialect is None:
         return one_form(values)
     old = pl.Series(list(values), dtype=pl.String)
@@ -173,14 +173,14 @@ def sizes_of(parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int)
 
 
 def may_be_small(parts: Sequence[PartStatistics], k: int) -> bool:
-    """Return whether a stratum, or a pattern of missing values in it, may have fewer than k records or units."""
+    """Return True if a stratum, or a missing-value pattern in it, may have fewer than k records or units."""
     return any(
         size < k for part in parts for size in (part.counts.tolist() if part.units is None else map(len, part.units))
     )
 
 
 def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
-    """Return what k is held against: the records of each cell, or its units, k where there are more."""
+    """Return the number of records per cell, or the number of its units, at most k."""
     units = [part.units for part in parts if part.units is not None]
     if not units:
         return sizes_of(parts, roots, cells)
@@ -190,7 +190,7 @@ def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Se
 def holders_of(
     request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], sizes: Ints
 ) -> list[frozenset[object]]:
-    """Return whom k counts in each cell, as many as k needs: its units, or a holder of its own for every record."""
+    """Return the holders that k counts in each cell, at most k: its units, or one holder per record."""
     units = [part.units for part in parts if part.units is not None]
     if units:
         return [frozenset(cell_units.tolist()) for cell_units in units_in_cells(units, roots, len(sizes), request.k)]
@@ -198,10 +198,7 @@ def holders_of(
 
 
 def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
-    """Check k against every stratum, and against the records of it that miss, or are zero in, the same columns.
-
-    The first of those that fail are listed.
-    """
+    """Refuse strata and cells with fewer than k records or units; the message lists the first ones."""
     unit = columns.unit
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):
@@ -220,7 +217,7 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
         joining = "" if columns.zeros else f"join small strata with {setting('small', 'merge')}, "
         raise InputError(
             f"{parameter('k')} must not exceed the number of {holders(unit)} of a stratum: k={request.k}, but "
-            f"{clauses(small)}. Use a smaller k, {joining}or leave their records out with "
+            f"{clauses(small)}. Use a smaller k, {joining}or suppress their records with "
             f"{setting('small', 'suppress')}."
         )
     rare = [
@@ -232,27 +229,29 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     if rare and columns.zeros:
         raise InputError(
             f"{parameter('zeros')} separates records that are zero in different columns, but {clauses(rare)}; "
-            f"k={request.k} are needed. Name fewer columns in {parameter('zeros')}, use a smaller k, or leave these "
-            f"records out with {setting('small', 'suppress')}."
+            f"k={request.k} are needed. Name fewer columns in {parameter('zeros')}, use a smaller k, or suppress "
+            f"these records with {setting('small', 'suppress')}."
         )
     if rare:
         raise InputError(
             f"{setting('missing', 'group')} needs k={request.k}, but {clauses(rare)}. Use "
             f"{setting('missing', 'drop')}, a smaller k or fewer columns, make more cells missing with "
-            f"{setting('small', 'merge')}, or leave these records out with {setting('small', 'suppress')}."
+            f"{setting('small', 'merge')}, or suppress these records with {setting('small', 'suppress')}."
         )
 
 
 def _describe_patterns(columns: Columns, cell: Cell, size: int) -> str:
-    """Say for a message which columns the records of a cell miss, and in which they are zero."""
+    """Return a phrase that lists the missing and the zero columns of a cell's records."""
     lacking, zero = (
         listed([name for name, holds in zip(names, pattern, strict=True) if holds])
         for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
     )
-    misses, are = agreeing(size, "misses", "miss"), agreeing(size, "is", "are")
-    phrases = (
-        [f"{misses} exactly: {lacking}" if lacking else f"{misses} nothing"] if lacking or not columns.zeros else []
-    )
+    have, are = agreeing(size, "has", "have"), agreeing(size, "is", "are")
+    phrases = []
+    if lacking:
+        phrases.append(f"{have} missing values in exactly: {lacking}")
+    elif not columns.zeros:
+        phrases.append(f"{have} no missing values")
     if columns.zeros:
         phrases.append(
             f"{are} zero in exactly: {zero}" if zero else f"{are} zero in none of: {listed(list(columns.zeros))}"

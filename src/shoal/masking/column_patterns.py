@@ -1,4 +1,4 @@
-"""Lists and patterns of column names: ``a,b`` and ``q_*`` stand for the columns that they match."""
+"""Expand lists and patterns of column names, such as ``a,b`` and ``q_*``, to the columns that they match."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AnyRequest = TypeVar("AnyRequest", bound=Any)  # of a masking or an assessment
 
 
 def expand_patterns(request: AnyRequest, data: Any) -> AnyRequest:
-    """Return the request with the columns of the table that its lists and patterns of names match.
+    """Return the request with its lists and patterns of names replaced by column names of the table.
 
-    Roles of columns that the table does not have are refused, and columns without a role.
+    The roles of a roles file must cover all columns of the table and no others.
     """
     if request.roles is not None:
         check_columns(request.roles, column_names(data, request.reading))
@@ -37,7 +37,7 @@ def expand_patterns(request: AnyRequest, data: Any) -> AnyRequest:
 
 
 def matching(role: str, entries: Sequence[Name], names: Sequence[Name]) -> list[Name]:
-    """Return the columns that entries of a parameter match; a name that a column has stands for itself.
+    """Return the columns matched by the entries of a parameter; the exact name of a column matches only that column.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def matching(role: str, entries: Sequence[Name], names: Sequence[Name]) -> list[
             hits = [part] if part in names else [n for n in names if isinstance(n, str) and fnmatchcase(n, part)]
             if not hits:
                 raise InputError(
-                    f"{parameter(role)} names {part!r}, which matches no column. The columns of the table are: "
+                    f"{parameter(role)} names {part!r}, which matches no column. Columns of the table: "
                     f"{listed(names, 12)}."
                 )
             columns += hits

@@ -1,8 +1,8 @@
-"""Confidential columns: released as they are, and what every group promises of their values.
+"""Number the values of sensitive columns, which are released unchanged, and check the promises on them.
 
-The values of a column are numbered through the whole table, in their order; a missing cell is a value of its own, the
-lowest. Numbers, dates, Booleans and ordinal columns have an order; text and nominal columns have none. The distribution
-that closeness compares a group with is that of all records that are released, whatever their stratum.
+The values of a column are numbered in their order across the whole table; a missing cell is a value of its own, the
+lowest. Numbers, dates, Booleans and ordinal columns have an order; text and nominal columns have none. Closeness
+compares each group with the distribution of all released records, across strata.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = [
 ]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies
-MOST = 90  # percent of the records of a group: a value that so many share is as good as disclosed
-# What is told of every confidential column, whatever is asked.
+MOST = 90  # percent: a value shared by this share of a group's records is as good as disclosed
+# Measured for every sensitive column, with or without a promise on it.
 MEASURES: dict[str, GroupPromise] = {
     "diversity": Diversity(2),
     "entropy": Diversity(2, "entropy"),
@@ -53,32 +53,32 @@ MEASURES: dict[str, GroupPromise] = {
 
 
 class Chosen(NamedTuple):
-    """A confidential column."""
+    """A sensitive column."""
 
     name: Name
-    kind: Kind  # of a number also where the cells are found to be dates or Booleans
-    ordered: bool | None = None  # None: as its cells are found to be
+    kind: Kind  # numeric also for columns of dates or Booleans
+    ordered: bool | None = None  # None: decided by its cells
 
 
 class Values(NamedTuple):
-    """The values of a confidential column in a part of the table, by code."""
+    """The distinct values of a sensitive column in a part of the table, by code."""
 
-    cells: pl.Series  # a missing one first
+    cells: pl.Series  # the missing value first
     counts: Ints
     ordered: bool
 
 
 class Promise(NamedTuple):
-    """The confidential columns of a table, and what every group must be like in them."""
+    """The sensitive columns of a table and the promises on their values in every group."""
 
     columns: tuple[Chosen, ...] = ()
-    counts: tuple[Ints, ...] = ()  # of each value, in the whole table
-    models: tuple[tuple[int, GroupPromise], ...] = ()  # each with the place of its column
+    counts: tuple[Ints, ...] = ()  # records per value in the whole table
+    models: tuple[tuple[int, GroupPromise], ...] = ()  # each with the index of its column
 
     def rules(
         self, codes: Ints, models: Sequence[tuple[int, GroupPromise]], units: Words | None = None, k: int = 0
     ) -> Rules:
-        """Return rules for the records of these codes, and with units that of k different ones."""
+        """Return the rules of the promises for records with these codes; `units` add a rule of k distinct units."""
         columns = [
             ConfidentialColumn(np.ascontiguousarray(codes[:, place]), counts, bool(column.ordered))
             for place, (column, counts) in enumerate(zip(self.columns, self.counts, strict=True))
@@ -91,12 +91,12 @@ class Promise(NamedTuple):
 
 
 def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[Ints, tuple[Values, ...]]:
-    """Return the code of each record in each confidential column of a part, and the values by code."""
+    """Return the code of each record in each sensitive column of a part, and the values by code."""
     codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
     for place, (name, kind, known_order) in enumerate(columns):
         cells, ordered = table[name].compared(kind, first)
         if known_order and kind.numeric and cells.dtype == pl.String:
-            cells = in_order(cells)  # read again from a file of text, where durations stand in another order
+            cells = in_order(cells)  # in a text file that is read again, durations sort in another order
         frame = pl.DataFrame({"cell": cells})
         value_counts = frame.group_by("cell").len().sort("cell", nulls_last=False)
         codes[:, place] = _places(frame, value_counts)
@@ -106,7 +106,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
 
 
 def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
-    """Return the row of each cell among different ones."""
+    """Return the row number of each cell among the distinct cells `among`."""
     numbered = among.select("cell").with_row_index("place")
     joined = cells.join(numbered, on="cell", how="left", nulls_equal=True, maintain_order="left")
     return joined["place"].to_numpy().astype(np.int64)
@@ -115,7 +115,7 @@ def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
 def number_values(
     columns: Sequence[Chosen], parts: Sequence[Sequence[Values]], models: Sequence[tuple[int, GroupPromise]]
 ) -> tuple[Promise, list[tuple[Ints, ...]]]:
-    """Number the values of confidential columns through all parts; return the promise, and by part the numbers."""
+    """Number the values of sensitive columns across all parts; return the promise and the numbers per part."""
     numbered_columns, counts = list[Chosen](), list[Ints]()
     numbers: list[list[Ints]] = [[] for _ in parts]
     for place, (name, kind, _) in enumerate(columns):
@@ -125,7 +125,7 @@ def number_values(
         table = table if ranking is None else table[ranking]
         for part_numbers, values in zip(numbers, part_values, strict=True):
             part_numbers.append(_places(_as(table["cell"].dtype, values), table))
-        # What has no order is text, also where it is written to a file and looks like numbers.
+        # Values without an order are text, even if they look like numbers once written to a file.
         numbered_columns.append(Chosen(name, Nominal() if kind.numeric and not ordered else kind, ordered))
         counts.append(table["len"].to_numpy().astype(np.int64))
     promise = Promise(tuple(numbered_columns), tuple(counts), tuple(models))
@@ -134,12 +134,12 @@ def number_values(
 
 
 def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
-    """Return the values of all parts with their counts, sorted; and whether they have an order."""
+    """Return the sorted values of all parts with their counts, and True if they have an order."""
     present = [values for values in parts if values.cells.null_count() < len(values.cells)] or parts[:1]
     types = {values.cells.dtype for values in present}
     if len(types) > 1 and pl.String in types:
         raise InputError(
-            f"Column {name!r} is confidential and holds numbers in one part of the table and text in another. Use "
+            f"Sensitive column {name!r} holds numbers in one part of the table and text in another. Use "
             f"{setting('kinds', {name: 'Nominal()'})}, or correct it."
         )
     dtype = types.pop() if len(types) == 1 else pl.Float64()
@@ -149,14 +149,14 @@ def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
 
 
 def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
-    """Return the values of a part in the type and form that they have in the whole table; a part may miss them all."""
+    """Return the values of a part in the type and form of the whole table; all of them may be missing."""
     empty = values.cells.null_count() == len(values.cells)
     cells = pl.Series([None] * len(values.cells), dtype=dtype) if empty else values.cells.cast(dtype)
     return pl.DataFrame({"cell": composed_cells(cells), "len": values.counts})
 
 
 def _check_values(promise: Promise) -> None:
-    """Refuse to promise more different values than there are."""
+    """Refuse a promise of more distinct values than the column has."""
     for place, model in promise.models:
         different = len(promise.counts[place])
         if model.values > different:
@@ -167,7 +167,7 @@ def _check_values(promise: Promise) -> None:
 
 
 def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
-    """Return the worst that groups reach: of every measure in every column, then of every model; check the models."""
+    """Return the worst figure of any group, per column and measure, then per promise; refuse broken promises."""
     measures = _measured(promise)
     rules = promise.rules(codes, measures)
     reached = []
@@ -185,7 +185,7 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
 
 
 def count_alike(codes: Ints, groups: Ints) -> tuple[int, int]:
-    """Count the groups whose records all share one code of a column, and those in which at least 90 % do.
+    """Count the groups in which all records share one code, and those in which at least 90 % do.
 
     Examples
     --------
@@ -208,10 +208,10 @@ def _measured(promise: Promise) -> list[tuple[int, GroupPromise]]:
 
 
 def reached_by_column(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
-    """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
+    """Return the worst figures per sensitive column and measure, combined from the `worst` of several tables."""
     reached_values: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
-        # As exact as it is computed, see `shoal.promises.promise.ROUNDING`; a distance of −0 is 0.
+        # Further digits are rounding errors, see `shoal.promises.promise.ROUNDING`; adding 0.0 turns −0 into 0.
         value = round(model.worst(np.array(values)), DIGITS) + 0.0
         reached_values.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
     return reached_values

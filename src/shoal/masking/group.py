@@ -1,4 +1,4 @@
-"""The groups of a bucket: its records, the method that groups them, and what promises and units change afterwards."""
+"""Group the records of a bucket: run the method, refine its groups, then change them to keep promises and units."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ __all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket", "keep_prom
 
 
 class BucketPlan(NamedTuple):
-    """What is known of the whole table, and where its buckets are masked."""
+    """The parts of the plan that every bucket needs, and the resources for masking one."""
 
     request: MaskRequest
     rounding: Rounding
     embedding: Embedding
     promise: Promise
-    whole: bool  # there is one bucket, and its blocks are whole cells
-    scale: Scaling | None = None  # None: that of the records of the one bucket
-    compared_scale: Scaling | None = None  # likewise, of numbers on the scales on which they are compared
+    whole: bool  # True: one bucket, whose blocks are whole cells
+    scale: Scaling | None = None  # None: computed from the one bucket
+    compared_scale: Scaling | None = None  # scaling of the numbers on their scales of comparison; None as above
     records: int = 0
-    parallel: int = 1  # buckets that are masked at the same time
-    threads: int = 1  # that mask the blocks of a bucket
-    amounts: tuple[int, ...] = ()  # places of columns of numbers
-    shared: Sequence[Mapping[str, Any]] = ()  # options of the method per cell that serve many runs
+    parallel: int = 1  # number of buckets masked at the same time
+    threads: int = 1  # number of threads for the blocks of a bucket
+    amounts: tuple[int, ...] = ()  # indices of the columns of numbers
+    shared: Sequence[Mapping[str, Any]] = ()  # method options per cell, reused by many runs
 
     @classmethod
     def of_numbers(cls, request: MaskRequest, d: int, scale: Scaling | None, *, whole: bool) -> BucketPlan:
-        """Return the plan for columns of numbers without promises, released as they are computed."""
+        """Return the plan for columns of numbers without promises or rounding."""
         from shoal.masking.aggregate import Rounding
 
         rounding = Rounding(storages=(FLOAT,) * d)
@@ -69,22 +69,22 @@ class BucketPlan(NamedTuple):
 
 
 class BucketRecords(NamedTuple):
-    """The records of a bucket; those of a block lie next to each other."""
+    """The records of a bucket, sorted by block."""
 
     X: Floats
     Z: Floats  # X standardised, categories by coordinates
-    compared: Floats  # where they lie when they are compared
-    scale: Scaling  # of X
-    compared_scale: Scaling  # of X on the scales on which its columns are compared
-    block: Ints  # the block, or the cell, of each record
-    order: Ints  # the place of each record in the arrays that the bucket was sent
-    codes: Ints  # of confidential columns
+    compared: Floats  # coordinates in which the method compares records
+    scale: Scaling  # scaling of X
+    compared_scale: Scaling  # scaling of X on the scales of comparison
+    block: Ints  # block or cell of each record
+    order: Ints  # index of each record in the arrays received by the bucket
+    codes: Ints  # codes of the sensitive columns
     units: Words | None
     weights: Floats | None = None
 
     @classmethod
     def read(cls, arrays: Arrays, plan: BucketPlan) -> BucketRecords:
-        """Take the records from the arrays that a bucket was sent; whole cells stay where they are."""
+        """Read the records from the arrays received by a bucket; only whole cells need no sorting."""
         block = arrays["block"].reshape(-1).astype(np.int64, copy=False)
         order = np.arange(len(block)) if plan.whole else sort_by_target(block, int(block.max(initial=0)) + 1)[0]
         X = arrays["X"] if plan.whole else np.take(arrays["X"], order, axis=0)
@@ -102,19 +102,19 @@ class BucketRecords(NamedTuple):
 
     @property
     def cells(self) -> list[tuple[Ints, Ints]]:
-        """Of each block or cell: its records, and the columns that they do not miss."""
+        """The records of each block or cell, and the columns in which they have values."""
         return cells_of(self.compared, self.block)
 
 
 def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
-    """Return, of each cell, its records and the columns that they do not miss."""
+    """Return the records of each cell and the columns in which they have values."""
     order, begins = sort_by_target(cell, int(cell.max(initial=0)) + 1)
     rows = np.split(order, begins[1:-1])
     return [(members, np.flatnonzero(~np.isnan(X[members[0]]))) for members in rows if len(members)]
 
 
 def group_bucket(records: BucketRecords, plan: BucketPlan, state: State) -> Outcome:
-    """Group the records of a bucket: by the method, then refined, then as promises and units need them."""
+    """Group the records of a bucket: run the method, refine its groups, then change them to keep promises and units."""
     request, promise = plan.request, plan.promise
     promised = bool(promise.models) or records.units is not None
     outcome = _run_method(records, plan, _first_method(request, promised=promised, whole=plan.whole), state)
@@ -128,10 +128,10 @@ def group_bucket(records: BucketRecords, plan: BucketPlan, state: State) -> Outc
 
 
 def _first_method(request: MaskRequest, *, promised: bool, whole: bool) -> tuple[Method, int, Mapping[str, Any]]:
-    """Return the method to begin with, k and its options.
+    """Return the first method to run, its k and its options.
 
-    Where promises are searched for, `auto` leaves all to that search, and so does `search` where a table is not in
-    blocks; to prove a bound for all groups it takes half of its time.
+    With promises or units, `auto` leaves the search to the promises and starts from MDAV, and so does `search` on a
+    table without blocks. A search that must prove a bound runs first, with half of its time.
     """
     entry, options = request.entry, request.options
     if not promised or not (entry.name == AUTO or (entry.anytime and whole)):
@@ -144,7 +144,7 @@ def _first_method(request: MaskRequest, *, promised: bool, whole: bool) -> tuple
 def _run_method(
     records: BucketRecords, plan: BucketPlan, method: tuple[Method, int, Mapping[str, Any]], state: State
 ) -> Outcome:
-    """Return the groups of the method; methods made for closeness form theirs when the promise is kept."""
+    """Return the groups of the method; methods made for closeness get one group here and form theirs later."""
     request = plan.request
     if request.entry.confidential:
         return Outcome(np.zeros(len(records.X), dtype=np.int64))
@@ -159,7 +159,7 @@ def _run_method(
 
 
 def _refined(labels: Ints, records: BucketRecords, plan: BucketPlan, state: State) -> Ints:
-    """Move records between the groups of a block, or of a cell, to lower the loss of what is released."""
+    """Move records between the groups of a block or cell to lower the loss of the released values."""
     from shoal.algorithms.refinement import refine
 
     request, variables = plan.request, variables_of(records.X, plan.embedding, records.scale)
@@ -182,7 +182,7 @@ def _refined(labels: Ints, records: BucketRecords, plan: BucketPlan, state: Stat
 
 
 def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
-    """Return the outcome with other groups: what was proven of all partitions holds for them as a bound."""
+    """Return the outcome with other groups; its bound, proven for all partitions, stays valid."""
     same = np.array_equal(labels, canonical_labels(outcome.labels))
     return replace(
         outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
@@ -190,14 +190,14 @@ def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
 
 
 def _with_bound(outcome: Outcome, bound: float) -> Outcome:
-    """Return the outcome with a bound on all groups that keep what is promised, if it is greater than that of all."""
+    """Return the outcome with the bound for groups that keep the promises, if it is higher than the present bound."""
     if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
         return outcome
     return replace(outcome, bound=bound, status="bounded", certificate=None)
 
 
 def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
-    """Return what represents a group in each variable, and how far values lie from it."""
+    """Return the variables that refinement needs: the released statistic, values and distances per variable."""
     from shoal.algorithms.refinement import ANCESTOR, MEAN, MEDIAN, MODE, Variables
 
     releases = {"mean": MEAN, "median": MEDIAN, "mode": MODE, "ancestor": ANCESTOR}
@@ -220,7 +220,7 @@ def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
 
 
 def keep_promise(records: BucketRecords, labels: Ints, plan: BucketPlan, state: State) -> Ints:
-    """Return groups that keep the promise; refuse it where not even all records of a cell do."""
+    """Return groups that keep the promise; refuse a promise that all records of a cell together break."""
     from shoal.promises.rule_enforcement import Search, keep_rules, repair, rules_of
 
     request, promise, Z, cells = plan.request, plan.promise, records.compared, records.cells
@@ -241,7 +241,7 @@ def keep_promise(records: BucketRecords, labels: Ints, plan: BucketPlan, state: 
 
 
 def _check_promise(rules: Rules, cells: Sequence[Ints], plan: BucketPlan) -> None:
-    """Refuse what not even all records of a cell keep: no groups of them would, as none is better than all together."""
+    """Refuse a promise that all records of a cell together break: then no groups of them can keep it."""
     cell = np.empty(sum(map(len, cells)), dtype=np.int64)
     for number, rows in enumerate(cells):
         cell[rows] = number
@@ -255,13 +255,13 @@ def _check_promise(rules: Rules, cells: Sequence[Ints], plan: BucketPlan) -> Non
 
 
 def half_time(entry: Method, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of a method with half of the seconds that it may take, if they are limited."""
+    """Return the options of a method with half of its time limit, if it has one."""
     seconds = entry.seconds(options)
     return options if seconds is None or entry.time_option is None else {**options, entry.time_option: seconds / 2}
 
 
 def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
-    """Return a search for n records that takes the steps or the time of a method that searches."""
+    """Return a search for n records with the steps or the time limit of the method."""
     entry, options = request.entry, half_time(request.entry, request.options)
 
     def improve(records: Floats) -> Ints:
@@ -272,25 +272,24 @@ def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
     else:
         search, seconds = search._replace(improve=improve), entry.seconds(request.options)
     steps = entry.steps(options)
-    # Steps of a record are as many as those of `effort`.
+    # The search counts its steps relative to those per record of the default effort.
     return search._replace(steps=search.steps if steps is None else steps / n / EFFORTS["good"], seconds=seconds)
 
 
 def _group_for_closeness(records: Floats, rules: Rules, plan: BucketPlan, state: State) -> Ints:
-    """Group the records of a cell by an algorithm of Soria-Comas et al."""
+    """Group the records of a cell with an algorithm of Soria-Comas et al."""
     from shoal.promises.closeness_first import closeness_first
     from shoal.promises.k_first import k_first
 
     request = plan.request
     if request.entry.name == "k-first":
         return k_first(records, request.k, rules, state=state)
-    # The first column that closeness is promised of.
     first = next(rule for rule, (_, model) in enumerate(plan.promise.models) if isinstance(model, Closeness))
     return closeness_first(records, rules.codes[first], request.k, float(rules.bounds[first]), state=state)
 
 
 def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
-    """Return a lower bound on the SSE of all groups of the whole table that keep closeness; 0 if nothing is proven."""
+    """Return a lower bound on the SSE of any partition of the table that keeps closeness; 0 if none is proven."""
     if not any(isinstance(model, Closeness) for _, model in promise.models):
         return 0.0
     from shoal.promises.closeness_bound import closeness_bound
@@ -301,13 +300,14 @@ def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
 def _impossible(
     name: Name, model: GroupPromise, records: int, reached: float, cells: int, *, block: bool
 ) -> InputError:
-    what, less = "of a stratum that miss the same columns", model.possible(reached)
-    way = f"Join small strata, or ask for less: {less} can be kept."
+    place, feasible = "of a stratum with the same missing columns", model.possible(reached)
+    remedy = f"Join small strata, or use a weaker promise: {feasible} can be kept."
     if block:
-        what, way = "of a block", "Use a larger block, or 0 for none, join small strata, or ask for less."
+        place = "of a block"
+        remedy = "Use a larger block, or 0 for none, join small strata, or use a weaker promise."
     elif cells == 1:
-        what, way = "of the table", f"Ask for less: {less} can be kept."
+        place, remedy = "of the table", f"Use a weaker promise: {feasible} can be kept."
     return InputError(
-        f"{parameter(model.parameter)} requires {model.says} in column {name!r}, but all {records} records {what} "
-        f"together have {model.reached_text(reached)}, so that not all groups of them can keep it. {way}"
+        f"{parameter(model.parameter)} requires {model.says} in column {name!r}, but all {records} records {place} "
+        f"together have {model.reached_text(reached)}, so their groups cannot all keep it. {remedy}"
     )

@@ -1,4 +1,4 @@
-"""The record of a run: its manifest, and the command and the call that repeat it."""
+"""Write and read the manifest of a run, and build the command and the Python call that repeat it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
-# What a manifest that is repeated must hold, with the types that JSON may give; one that may be null may be missing.
+# Names of the JSON types in messages.
 WORDS = {
     bool: "true or false",
     int: "a whole number",
@@ -57,8 +57,9 @@ WORDS = {
     dict: "an object",
     NoneType: "null",
 }
-# What version 0.2 did, whose manifests lack these parameters.
+# Behaviour of version 0.2, whose manifests lack these parameters.
 EARLIER = {"small": "error", "rest": "keep", "decimals": "all", "max_left_out": 1}
+# Required keys and their JSON types; a key that may be null may be missing.
 CONTENT: dict[str, tuple[type, ...]] = {
     "shoal": (str,),
     "versions": (dict,),
@@ -67,7 +68,7 @@ CONTENT: dict[str, tuple[type, ...]] = {
     "parameters": (dict,),
 }
 FILE: dict[str, tuple[type, ...]] = {"path": (str,), "sha256": (str,)}
-# What a manifest decides: none of it names a file or a machine.
+# The parameters that a manifest decides; none of them names a file or a machine.
 PARAMETERS: dict[str, tuple[type, ...]] = {
     item.name: item.metadata["stored"] for item in parameters() if item.metadata["stored"]
 }
@@ -81,7 +82,7 @@ def write_manifest(
     output: str | os.PathLike[str],
     name: str | None = None,
 ) -> None:
-    """Write the manifest of a release; paths in it are relative to its folder, `name` stands for the source."""
+    """Write the manifest of a release; its paths are relative to its folder, `name` replaces the path of the source."""
     place = without_password(os.fspath(source)) if is_database(source) else relative_to(source, path)
     content = {
         **described(release),
@@ -93,9 +94,9 @@ def write_manifest(
 
 
 def digests(source: str | os.PathLike[str], query: str | None = None) -> dict[str, Any]:
-    """Return the SHA-256 of a file; of a folder or a glob, that of the list of its files, and the list.
+    """Return the SHA-256 of a source: of the file, of the result of a database query, or of the list of its files.
 
-    Of a database, that of its answer to the query.
+    For a folder or a glob, also return the SHA-256 of each file.
     """
     table = named_source(source)
     if isinstance(table, DatabaseTable):
@@ -108,17 +109,17 @@ def digests(source: str | os.PathLike[str], query: str | None = None) -> dict[st
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
-    """Return the files that a path, a folder or a glob names."""
+    """Return the files of a path, a folder or a glob."""
     return [Path(source)] if Path(source).is_file() else find_paths(source)
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that decide a result."""
+    """Return the versions of Python and of the libraries on which results depend."""
     return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 def described(release: Release) -> dict[str, Any]:
-    """Return what a manifest says of a release, but for its files."""
+    """Return the content of a manifest except the input and output files."""
     return {
         "shoal": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -153,36 +154,36 @@ def described(release: Release) -> dict[str, Any]:
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """Write a manifest's content as text."""
+    """Return the content of a manifest as JSON text."""
     return json.dumps(content, indent=2, ensure_ascii=False, default=plain)
 
 
 def relative_to(target: str | os.PathLike[str], manifest: Path) -> str:
-    """Return a path as it stands in a manifest."""
+    """Return a path relative to the folder of a manifest."""
     return Path(os.path.relpath(target, manifest.parent)).as_posix()
 
 
 def plain(value: object) -> object:
-    """Return a NumPy number as JSON takes it."""
+    """Return a NumPy number as a Python number, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a manifest")
+    raise TypeError(f"cannot write a {type(value).__name__} to a manifest")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A manifest that was read: it decides the parameters of a run, never where files are or which cluster computes."""
+    """A manifest read from a file: it decides the parameters of a run, but not its files or its cluster."""
 
     path: Path
     content: Mapping[str, Any]
 
     def source(self, given: Path | DatabaseTable | None, query: str | None = None) -> Path | DatabaseTable:
-        """Return the table to mask, the given or else the recorded one, once its bytes are the recorded ones."""
+        """Return the table to mask, by default the recorded one; refuse a table whose SHA-256 differs."""
         if is_database(self.content["input"]["path"]) and (given is None or query is None):
             raise self._unnamed_database()
         source = given if given is not None else self._own("input", "IN")
         try:
-            found = digests(source, query)
+            current = digests(source, query)
         except FileError:
             if is_database(source):
                 raise
@@ -192,22 +193,22 @@ class Recorded:
         if given is None and not all(_lies_in(file, self.path.parent) for file in files_of(source)):
             raise self._elsewhere("input", "IN")
         recorded = self.content["input"]
-        if found["sha256"] != recorded["sha256"]:
+        if current["sha256"] != recorded["sha256"]:
             before = recorded.get("files", {})
             if is_database(source):
                 raise InputError(
-                    f"Database {source} does not return the recorded table: its SHA-256 differs. Give the recorded "
+                    f"Database {source} does not return the recorded table: its SHA-256 differs. Use the recorded "
                     f"{parameter('query')}, with an ORDER BY if the order of the records varies."
                 )
-            other = [name for name, digest in found.get("files", {}).items() if before.get(name) != digest]
-            which = f" ({', '.join(other[:5])})" if other else ""
+            changed = [name for name, digest in current.get("files", {}).items() if before.get(name) != digest]
+            which = f" ({', '.join(changed[:5])})" if changed else ""
             raise InputError(
                 f"Input {source} is not the recorded one: its SHA-256 differs{which}. Put the recorded file back."
             )
         return source
 
     def target(self, given: Path | None) -> Path:
-        """Return where the masked table goes, as given or else as recorded."""
+        """Return the path of the masked table, by default the recorded one."""
         return given if given is not None else self._own("output", "-o")
 
     def request(
@@ -220,21 +221,24 @@ class Recorded:
         labels: Path | None = None,
         query: str | None = None,
     ) -> MaskRequest:
-        """Return what was asked; the engine may be another, files and the scheduler are never recorded ones."""
+        """Return the recorded request; the engine may differ, and files and the scheduler come from the arguments."""
         recorded = dict(self.content["parameters"])
         if recorded.get("shuffle") is True:
             raise InputError(
-                f"Manifest {self.path} cannot be repeated to the byte: the records are in random order. Shuffle by a "
-                "number in Python to make a run repeatable."
+                f"Manifest {self.path} cannot be repeated to the byte: the records are in random order. Use a number "
+                f"as {parameter('shuffle')} in Python to make a run repeatable."
             )
         if recorded.get("refine") and recorded["seed"] is None:
-            raise InputError(f"Manifest {self.path} cannot be repeated to the byte: records were moved without a seed.")
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte: its groups were refined without a seed. Set "
+                f"{parameter('seed')} to make a run repeatable."
+            )
         entry = find(recorded["method"])
         if not entry.repeatable(recorded["options"]):
-            way = "another method" if entry.steps_option is None else f"{entry.steps_option} in place of a time"
+            remedy = "another method" if entry.steps_option is None else f"{entry.steps_option} instead of a time limit"
             raise InputError(
-                f"Manifest {self.path} cannot be repeated to the byte: method {entry.name!r} was limited by time, and "
-                f"how far it comes depends on the machine. Use {way} to make a run repeatable."
+                f"Manifest {self.path} cannot be repeated to the byte: method {entry.name!r} had a time limit, and its "
+                f"result depends on the speed of the machine. Use {remedy} to make a run repeatable."
             )
         if engine is not None and engine != recorded.get("engine"):
             recorded |= {"engine": engine, "memory": None, "processes": None}
@@ -246,19 +250,19 @@ class Recorded:
         clustered = recorded.get("engine") == "dask"
         if clustered and engine is None and scheduler is None:
             raise InputError(
-                f"Manifest {self.path} requires engine 'dask', and a manifest does not decide which cluster computes. "
-                f"Set {parameter('scheduler')}, or use {setting('engine', 'dask')} for a cluster on this machine."
+                f"Manifest {self.path} requires engine 'dask' but does not name a cluster. Set "
+                f"{parameter('scheduler')}, or use {setting('engine', 'dask')} for a cluster on this machine."
             )
         if scheduler is not None and not clustered:
             raise InputError(
-                f"{parameter('scheduler')} requires engine 'dask', which manifest {self.path} does not request. Use "
-                f"{setting('engine', 'dask')} too, or leave it out."
+                f"{parameter('scheduler')} requires engine 'dask', which manifest {self.path} does not use. Add "
+                f"{setting('engine', 'dask')}, or leave it out."
             )
         recorded |= {"query": query}
         return MaskRequest(**recorded, scheduler=scheduler, output=self.target(output), labels=labels, progress=True)
 
     def check(self, target: Path) -> None:
-        """Refuse a masked table whose bytes are not the recorded ones."""
+        """Refuse a masked table whose bytes differ from the recorded ones."""
         if sha256(written_path(target)) != self.content["output"]["sha256"]:
             raise VerificationError(
                 f"The repeated table differs from the recorded one; nothing was written to {target}. The manifest was "
@@ -266,7 +270,7 @@ class Recorded:
             )
 
     def _own(self, what: str, way: str) -> Path:
-        """Return a recorded path, if it lies in the manifest's own folder."""
+        """Return a recorded path; refuse one outside the folder of the manifest."""
         named, folder = Path(self.content[what]["path"]), self.path.parent
         if named.is_absolute() or ".." in named.parts or not _lies_in(folder / named, folder):
             raise self._elsewhere(what, way)
@@ -275,28 +279,28 @@ class Recorded:
     def _unnamed_database(self) -> InputError:
         words = [self.content["input"]["path"], "--query", self.content["parameters"].get("query") or "…"]
         return InputError(
-            f"Manifest {self.path} names a database. A manifest does not decide what is read from it: give IN and "
-            f"{parameter('query')} on the command line, such as {shlex.join(words)}."
+            f"Manifest {self.path} names a database, but shoal never takes a database and a query from a manifest. "
+            f"Put IN and {parameter('query')} on the command line, such as {shlex.join(words)}."
         )
 
     def _elsewhere(self, what: str, way: str) -> InputError:
         named = self.content[what]["path"]
         return InputError(
-            f"Manifest {self.path} names the {what} {named!r}, which does not lie in its own folder. A manifest does "
-            f"not decide where files are: give {way} on the command line (shoal mask IN --from-manifest … -o OUT)."
+            f"Manifest {self.path} names the {what} {named!r}, which is outside its folder. Put {way} on the command "
+            "line (shoal mask IN --from-manifest … -o OUT)."
         )
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    """Say whether a path, all links followed, lies in a folder or below it."""
+    """Return True if a path, with all links resolved, is in a folder or below it."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    except (ValueError, OSError):  # no path at all
+    except (ValueError, OSError):  # not a valid path
         return False
 
 
 def read_manifest(path: Path) -> Recorded:
-    """Read a manifest of `shoal mask` and refuse whatever is not one, by the key."""
+    """Read a manifest of `shoal mask`; a refusal names the wrong key."""
     content = _read(path)
     _check_keys(path, content, "", CONTENT)
     _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
@@ -305,8 +309,8 @@ def read_manifest(path: Path) -> Recorded:
     for name in parameters:
         if name not in PARAMETERS:
             raise InputError(
-                f"Manifest {path} must not hold the key 'parameters.{name}': a manifest decides "
-                f"{', '.join(PARAMETERS)}; files and the scheduler are named on the command line."
+                f"Manifest {path} must not hold the key 'parameters.{name}': a manifest may set "
+                f"{', '.join(PARAMETERS)}. Set files and the scheduler on the command line."
                 f"{closest(name, PARAMETERS)}"
             )
     _check_keys(path, parameters, "parameters.", PARAMETERS)
@@ -314,26 +318,26 @@ def read_manifest(path: Path) -> Recorded:
     # The name of a user's function begins with its module.
     if "." in parameters["method"]:
         raise InputError(
-            f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a function of "
-            "the user. Mask the table in Python again, with that function."
+            f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a user's "
+            "function. Mask the table again in Python, with that function."
         )
     objects = not_recorded(parameters)
     if objects:
         raise InputError(
-            f"Manifest {path} cannot be repeated: {objects[0]!r} was an object that no manifest holds. Mask the table "
-            "in Python again, with the same object."
+            f"Manifest {path} cannot be repeated: {objects[0]!r} was an object, which a manifest cannot hold. Mask the "
+            "table again in Python, with the same object."
         )
     method = find(parameters["method"])
     for option in method.options:
         if not option.scalar and parameters["options"].get(option.name) is not None:
-            raise InputError(f"Manifest {path} must not hold a value of the key 'parameters.options.{option.name}'.")
+            raise InputError(f"Manifest {path} must not hold a value for the key 'parameters.options.{option.name}'.")
     return Recorded(
         path, {**content, "parameters": {**parameters, "options": method.read_options(parameters["options"])}}
     )
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read what is JSON with keys."""
+    """Return the JSON object in a file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -341,14 +345,14 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
-        raise _not_a_manifest(path, "it is no JSON") from None
+        raise _not_a_manifest(path, "it is not JSON") from None
     if type(content) is not dict:
-        raise _not_a_manifest(path, "it holds no keys")
+        raise _not_a_manifest(path, "it is not a JSON object")
     return content
 
 
 def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:
-    """Refuse a key that is missing or whose value has another type; a key that may be null may be missing."""
+    """Refuse a missing key or a value of another type; a key that may be null may be missing."""
     for name, types in keys.items():
         if name not in content and NoneType not in types:
             raise _not_a_manifest(path, f"the key {above + name!r} is missing")
@@ -359,22 +363,22 @@ def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mappin
 
 
 def _check_kinds(path: Path, kinds: Mapping[str, Any]) -> None:
-    """Refuse a kind that is not written as `Kind.plain` does: none of it is the path of a file."""
+    """Refuse a kind that does not have the form of `Kind.plain`, which never holds the path of a file."""
     for name, kind in kinds.items():
         if not any(entry.load().is_plain(kind) for entry in KINDS.values()):
             raise _not_a_manifest(path, f"the key {f'parameters.kinds.{name}'!r} is not a kind of column, got {kind!r}")
 
 
 def _not_a_manifest(path: Path, reason: str) -> InputError:
-    return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")
+    return InputError(f"File {path} is not a manifest of shoal: {reason}. Write one with shoal mask … --manifest.")
 
 
 def as_command(
     recorded: Mapping[str, Any], source: str, output: str, hierarchies: Mapping[Any, str] | None = None
 ) -> str:
-    """Return the command line that asks for a masking; `recorded` as `MaskRequest.recorded` tells it.
+    """Return the command line of a masking; `recorded` is the result of `MaskRequest.recorded`.
 
-    `hierarchies` names the files of columns whose values are in a tree: no command can hold the tree itself.
+    `hierarchies` maps columns to the files of their hierarchies, which a command cannot hold itself.
 
     Examples
     --------
@@ -396,7 +400,7 @@ def as_command(
 
 
 def _chosen(recorded: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters and the options of the method that are not at their defaults, but for objects."""
+    """Return the parameters and the method options with other values than their defaults, without objects."""
     objects = not_recorded(recorded)
     changed = {
         item.name: recorded[item.name]
@@ -416,7 +420,7 @@ def _chosen(recorded: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def _option(item: Field[Any], value: Any) -> list[str]:
-    """Return the option of a parameter, repeated for each of its values; those of a promise are written in one."""
+    """Return the option of a parameter, repeated per value; the values of a promise share one option."""
     flag = item.metadata["flags"][0]
     if value is True:
         return [flag]
@@ -431,7 +435,7 @@ def _listed(part: Any) -> str:
 
 
 def as_call(recorded: Mapping[str, Any], source: str | None, output: str | None = None) -> str:
-    """Return the call of `shoal.mask` that asks for a masking; of a table that has a path, or of `data`.
+    """Return the Python code of a masking: a call of `shoal.mask` on a path, or on the variable `data` without one.
 
     Examples
     --------

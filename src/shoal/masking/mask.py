@@ -1,8 +1,8 @@
-"""mask(): the library's front door.
+"""Mask a table: `mask`, the main function of the library.
 
-Importing what masks takes most of a second, and so does starting the processes that mask a table on disk: they are
-started first. Nothing else is imported here before. The first run after an installation has to compile: two processes
-share that.
+Importing the masking code takes most of a second, and so does starting the processes that mask a table on disk: the
+processes start first, and this module imports nothing else before. On the first run after an installation, two
+processes share the compilation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["mask", "mask_request"]
 
 
 def mask_request(data: Any, request: MaskRequest) -> Release:
-    """Mask a table as a request asks."""
+    """Mask a table according to a request."""
     is_local = request.engine == "local" or (request.engine is None and request.memory is not None)
     by_processes = is_local and isinstance(data, (str, os.PathLike))
     starting = start_template() if by_processes else nullcontext()
@@ -40,8 +40,8 @@ def mask_request(data: Any, request: MaskRequest) -> Release:
 
 
 def _compiling(request: MaskRequest, template: Template | None) -> AbstractContextManager[None]:
-    """Let another process compile what the default method runs last, if nothing is compiled yet."""
-    # Where there is a template, it compiles, and nothing is to be imported here.
+    """Compile the last kernels of the default method in another process, if none is compiled yet."""
+    # A template process compiles by itself, and importing here would delay its start.
     if template is not None or request.method != AUTO or (os.cpu_count() or 1) < 2:
         return nullcontext()
     from shoal.core.kernel_cache import cache_folder
@@ -112,22 +112,22 @@ def mask(
     progress: bool = False,
     **options: object,
 ) -> Release:
-    """Mask a table: put its records in groups of at least k similar ones and replace their values by the group's.
+    """Mask a table: group at least k similar records and replace their values by the value of the group.
 
     Parameters
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
-        Stata, SAS); the address of a database, which answers the `query`, a polars LazyFrame or a DuckDB relation,
-        which are read or computed first and come back as a polars DataFrame; or a Dask or Spark DataFrame, which is
-        masked where it lies.
+        Stata, SAS); the address of a database (with `query`), a polars LazyFrame or a DuckDB relation, which are read
+        or computed first and returned as a polars DataFrame; or a Dask or Spark DataFrame, which is masked on its
+        cluster.
     *parameters*
 
     Returns
     -------
     Release
-        The masked table and what a reader must know about it. It has been verified: every combination of released
-        values occurs at least k times in its stratum.
+        The masked table with its groups, losses, risks and verdict. It has been verified: every combination of
+        released values occurs at least k times in its stratum.
 
     Examples
     --------
@@ -139,6 +139,6 @@ def mask(
     >>> round(release.loss, 3)
     1.171
     """
-    arguments = dict(locals())  # names and defaults are those of the request, which a test holds them to
+    arguments = dict(locals())  # a test compares names and defaults with those of the request
     arguments |= {name: options.pop(name) for name in PROMISES if name in options}
     return mask_request(arguments.pop("data"), MaskRequest(**arguments))

@@ -1,4 +1,4 @@
-"""The engine of tables that fit in memory: one part, one target, threads of this process."""
+"""The engine for tables in memory: one part, one target, threads of this process."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["MemoryRecords"]
 
 
 class MemoryRecords:
-    """A table in memory."""
+    """The records of a table in memory."""
 
     name = "memory"
     whole = True
 
     def __init__(self, table: Table, *, progress: bool = False) -> None:
         self._table, self._progress = table, progress
-        self.state: State | None = None  # of a caller that watches the work itself
+        self.state: State | None = None  # progress state of a caller that watches the work itself
         self._arrays: Arrays = {}
         self._answers: Arrays = {}
         self.parameters: Mapping[str, Any] = {}
@@ -42,28 +42,28 @@ class MemoryRecords:
         self.parallel = self.threads = os.cpu_count() or 1
 
     def watched(self, state: State) -> MemoryRecords:
-        """Return the same records, for a caller that watches the work itself by the state."""
+        """Return the same records, with progress reported to a caller's state."""
         records = copy(self)
         records.state = state
         return records
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns."""
+        """The names and types of the columns."""
         table = self._table
         return Schema(table.names, table.numeric_names(), table.timed_names(), table.ordered_levels())
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the number of all records: there is one target."""
+        """Return the number of records: the one target holds all of them."""
         return max(1, self._table.rows)
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Do nothing: kernels are loaded as they are needed."""
+        """Do nothing: kernels are loaded when needed."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of the table."""
-        self._arrays, known = function(self._table, 0, *arguments)
-        return [known]
+        """Compute and keep arrays of the table."""
+        self._arrays, answer = function(self._table, 0, *arguments)
+        return [answer]
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
@@ -72,25 +72,25 @@ class MemoryRecords:
         return function(0, self._arrays, own[0], *arguments)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run the function here."""
+        """Run the function in this process."""
         return function(*arguments)
 
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Let the one target have all records."""
+        """Send all records to the one target and keep its answers."""
         targets, sent = how.deal(0, self._arrays, how.own[0], *how.dealing)
 
         def gather(state: State) -> tuple[Arrays, Any]:
             return how.gather(sent, state, *how.gathering)
 
         if self.state is not None:
-            answers, known = gather(self.state)
+            answers, outcome = gather(self.state)
         else:
-            answers, known = watch(gather, len(targets), title=title, show=self._progress, keep=anytime)
+            answers, outcome = watch(gather, len(targets), title=title, show=self._progress, keep=anytime)
         self._answers = {name: array for name, array in self._arrays.items() if name == KEPT} | dict(answers)
-        return [known]
+        return [outcome]
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Make the released table; write it, if there is an output, and read it again."""
+        """Build the released table; write it to the output, if any, and read it again."""
         table = function(self._table, self._answers, *arguments)
         if output is None:
             return Released(table.native, MemoryRecords(table), self._table.notes)
@@ -103,19 +103,19 @@ class MemoryRecords:
         return canonical_labels(self._answers["group"])
 
     def kept(self) -> Ints:
-        """Return the row numbers of the given table that are released."""
+        """Return the row numbers of the released records in the original table."""
         return self._answers.get(KEPT, np.arange(self._table.rows))
 
     def originals(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return the given values of the released records."""
+        """Return the original values of the released records."""
         return self._table.keys(names)[self.kept()]
 
     def original(self) -> Arrays:
-        """Return the numbers of the given table."""
+        """Return the arrays of the original table."""
         return self._arrays
 
     def answers(self) -> Arrays:
-        """Return the released numbers and the group of each record, once they are masked."""
+        """Return the released numbers and the group of each record, after masking."""
         return self._answers
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
@@ -124,5 +124,5 @@ class MemoryRecords:
         write_file(labels if order is None else labels[order], path)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the most memory that was held, of a table that was cut in blocks."""
+        """Return the facts of a run in blocks, with its peak memory."""
         return {**blocks, "engine": self.name, "peak memory": peak_memory()} if blocks else {}

@@ -1,8 +1,8 @@
-"""The spine: prepare → group → release, over the records of any engine.
+"""Mask the records of any engine in three stages: prepare → group → release.
 
-`prepare` reads and plans, `group` forms the groups and their values, `release` writes these and verifies what was
-written. Each step is a function of `shoal.masking.steps` that runs where the records are; this module wires them
-together and never asks where that is.
+`prepare` reads and plans, `group` forms the groups and their values, `release` writes them and verifies the written
+table. Each step is a function of `shoal.masking.steps` that runs where the records are; this module connects the steps
+and does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ __all__ = ["Groups", "decide_roles", "group", "mask_data", "mask_records", "prep
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Groups that were formed, with the values of their records; nothing is released yet."""
+    """The groups of a plan with their values, before the release."""
 
     plan: Plan
-    most: int  # no unit has more records
-    blocks: Blocks | None  # within which records were grouped, if there are any
+    most: int  # upper bound on the records of a unit
+    blocks: Blocks | None  # the blocks in which records were grouped, if any
     buckets: list[Bucket]
 
 
 def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
-    """Mask a table. `template`: where worker processes come from, if it has been started already."""
+    """Mask a table; `template` is the process from which workers are forked, if it was started already."""
     data = named_source(data)
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
@@ -134,9 +134,9 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
 def decide_roles(
     data: Any, request: MaskRequest, table: Table | None = None
 ) -> tuple[MaskRequest, Mapping[Name, ColumnRole] | None]:
-    """Return the request with a role for every column, and the roles if the user named no columns to be masked.
+    """Return the request with a role for every column, and the roles if the user did not name the columns to mask.
 
-    An array is all numbers: it needs no roles. Without `table`, the first records of the data decide.
+    An array holds numbers only and needs no roles. Without `table`, the first records of the data decide.
     """
     if request.columns is not None or isinstance(data, np.ndarray):
         check_promises(request)
@@ -165,7 +165,7 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
 
 
 def mask_records(records: Records, request: MaskRequest, proposed: Mapping[Name, ColumnRole] | None = None) -> Release:
-    """Mask the records of an engine; `proposed` are the roles of all columns where the user named none."""
+    """Mask the records of an engine; `proposed` holds the roles of all columns if shoal proposed them."""
     released = release(group(prepare(records, request)))
     if not proposed:
         return released
@@ -176,7 +176,7 @@ def mask_records(records: Records, request: MaskRequest, proposed: Mapping[Name,
 
 
 def prepare(records: Records, request: MaskRequest) -> Plan:
-    """Read the records of an engine and plan the request; refuse what the table cannot keep."""
+    """Read the records of an engine and plan the request; refuse a request that the table cannot satisfy."""
     timings: dict[str, float] = {}
     columns = choose_masked(request, records.schema)
     if records.dialect is not None and not (records.whole or request.writes_csv):
@@ -192,7 +192,7 @@ def prepare(records: Records, request: MaskRequest) -> Plan:
 
 
 def group(plan: Plan, shared: Sequence[Mapping[str, Any]] = ()) -> Groups:
-    """Group records and compute the values of the groups; `shared` holds options per cell that serve many runs."""
+    """Group records and compute the values of the groups; `shared` holds options per cell, reused by many runs."""
     with timed(plan.timings, "block"):
         most = _most_records(plan)
         rule = choose_rule(plan, most)
@@ -203,7 +203,7 @@ def group(plan: Plan, shared: Sequence[Mapping[str, Any]] = ()) -> Groups:
 
 
 def release(groups: Groups) -> Release:
-    """Write the values of the groups, verify what was written, and describe it."""
+    """Write the released table, verify it, and return the release."""
     plan, buckets = groups.plan, groups.buckets
     records, request, columns = plan.records, plan.request, plan.columns
     shuffled = _random_order(request, plan.rows) if request.shuffled else None
@@ -221,14 +221,14 @@ def release(groups: Groups) -> Release:
             escape_header(written_path(output), columns.released, written.records.dialect)
         if request.labels is not None:
             sizes = np.array([int(bucket.sizes.sum()) for bucket in buckets])
-            outputs.keep_private(Path(request.labels))  # they tie released records to the original ones
+            outputs.keep_private(Path(request.labels))  # labels link released records to the original ones
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(sizes) - sizes, shuffled)
     return summarise(plan, groups.blocks, buckets, written, recounted, shuffled, groups.most)
 
 
 @contextmanager
 def timed(timings: dict[str, float], step: str) -> Iterator[None]:
-    """Note the seconds of a step."""
+    """Record the seconds of a step."""
     start = time.perf_counter()
     yield
     timings[step] = time.perf_counter() - start
@@ -236,7 +236,7 @@ def timed(timings: dict[str, float], step: str) -> Iterator[None]:
 
 @contextmanager
 def compiling(timings: dict[str, float]) -> Iterator[None]:
-    """Note how much of a step was spent on compiling kernels here, if any."""
+    """Record the seconds spent on compiling kernels in this process, if any."""
     from numba.core.event import install_timer
 
     with install_timer("numba:compile", lambda seconds: timings.update(compile=seconds)):
@@ -244,14 +244,14 @@ def compiling(timings: dict[str, float]) -> Iterator[None]:
 
 
 def _most_records(plan: Plan) -> int:
-    """Return a number of records that no unit exceeds."""
+    """Return an upper bound on the number of records of a unit."""
     if plan.request.unit is None:
         return 1
     return int(plan.records.reduce(records_of_units, operator.add, own=plan.own).max())
 
 
 def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[PartStatistics], Moves]:
-    """Read the numbers of all parts; once more if records of small cells are to be left out or joined to others."""
+    """Read the numbers of all parts; read again if records of small cells are suppressed or joined to others."""
 
     def read(moves: Moves) -> list[PartStatistics]:
         return records.keep(
@@ -268,7 +268,7 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
 
 
 def _units(plan: Plan, shuffled: Ints | None) -> Words | None:
-    """Return the unit of every released record, if the release does not say it."""
+    """Return the unit of every released record, unless the release contains the unit column."""
     if plan.request.unit is None or plan.request.unit in plan.columns.released:
         return None
     units: Words = plan.records.reduce(units_of_part, np.append, own=plan.own)
@@ -276,23 +276,23 @@ def _units(plan: Plan, shuffled: Ints | None) -> Words | None:
 
 
 def _random_order(request: MaskRequest, rows: int) -> Ints:
-    """Return a random order of the records, by the randomness of the system if there is no seed."""
+    """Return a random order of the records; without a seed, from the entropy of the operating system."""
     return np.random.default_rng(None if request.shuffle is True else request.shuffle).permutation(rows)
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What blocks are cut from: the numbers of all records, on some scales, and the cells they belong to."""
+    """The input of blocking: the numbers of all records on their scales, and the cells of the records."""
 
     plan: Plan
     rescalings: Rescalings = ()
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Combine ``function(first record, X, roots, *arguments)`` of all parts."""
+        """Combine the results of ``function(first record, X, roots, *arguments)`` over all parts."""
         return self.plan.records.reduce(look, combine, self.rescalings, function, arguments, own=self.plan.own)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function where kernels are loaded."""
+        """Run a function in a process that has loaded the kernels."""
         return self.plan.records.call(function, *arguments)
 
 
@@ -307,14 +307,14 @@ def _divide(plan: Plan, rule: Blocking) -> Blocks:
 
 
 def _scale(plan: Plan, blocks: Blocks) -> Scaling:
-    """Return what standardises the columns in their own units; blocks are cut on the scales of comparison."""
+    """Return the scaling of the columns in their own units; blocks are cut on the scales of comparison."""
     from shoal.blocks.blocking import find_scaling
 
     return find_scaling(_Numbers(plan), plan.limits) if plan.embedding.rescalings else blocks.scale
 
 
 def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]]) -> list[Bucket]:
-    """Bring the records of every block, or every cell, together and mask them."""
+    """Gather the records of every block or cell and mask them."""
     records, request, d = plan.records, plan.request, len(plan.columns.masked)
     deal: Any = deal_to_cells
     dealing: tuple[Any, ...] = ()
@@ -360,7 +360,7 @@ def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]
         dealing=dealing,
         gathering=(bucket_plan,),
     )
-    # Whoever watches stops a try to see what it has; Ctrl-C, where nobody does, ends a run of the default method.
+    # A watcher, such as the page, stops a run to keep its result so far; otherwise Ctrl-C aborts the default method.
     anytime = request.entry.anytime or (request.entry.name == AUTO and blocks is None and watched())
     alone = request.entry.anytime and blocks is None and len(plan.sizes) == 1
     title = _search_title(request.entry.name, plan) if alone else request.entry.name
@@ -369,7 +369,7 @@ def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]
 
 
 def _without_ambiguous_codes(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
-    """Leave missing cells empty where the code for them is also the value of a group."""
+    """Leave missing cells empty where their code is also the value of a group."""
     is_taken = np.any([bucket.taken for bucket in buckets], axis=0)
     names = [name for name, ambiguous in zip(plan.columns.masked, is_taken, strict=True) if ambiguous]
     notes = [f"missing cells of {n} are empty: {plan.spellings.codes[n]} is also the value of a group" for n in names]
@@ -377,13 +377,16 @@ def _without_ambiguous_codes(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
 
 
 def _buckets(blocks: Blocks, rows: int) -> tuple[Ints, Ints]:
-    """Return the bucket of each block, runs of blocks in Morton order of about `rows` records, and each one's first."""
+    """Return the bucket of each block and the first block of each bucket.
+
+    A bucket holds consecutive blocks in Morton order with about `rows` records.
+    """
     before = np.cumsum(blocks.sizes) - blocks.sizes
     _, firsts, buckets = np.unique(before // max(rows, 1), return_index=True, return_inverse=True)
     return buckets, firsts
 
 
 def _search_title(name: str, plan: Plan) -> SearchTitle:
-    # A standardised column has as large a sum of squares as it has cells.
+    # The sum of squares of a standardised column equals its number of values.
     varied = plan.limits[0] < plan.limits[1]
     return SearchTitle(name, float(plan.present[varied].sum()) or 1.0)

@@ -1,4 +1,4 @@
-"""The plan of a masking: policies applied, k checked against every set of records, blocks chosen."""
+"""Plan a masking: apply the policies, check k against every cell and choose the blocks."""
 
 from __future__ import annotations
 
@@ -58,49 +58,49 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Records that were read, what all their parts together hold, and what will be done with them."""
+    """The records of a masking, the statistics of the whole table, and the decisions on how to mask it."""
 
     records: Records
     request: MaskRequest  # settled
     timings: dict[str, float]  # seconds by step
     columns: Columns
-    rows: int  # records that are released
-    own: list[Own]  # of each part: what its cells and values are in the whole table
-    sizes: Ints  # the records of each cell
-    strata: Ints  # the number of the stratum of each cell
+    rows: int  # released records
+    own: list[Own]  # per part: the numbers of its cells and values in the whole table
+    sizes: Ints  # records per cell
+    strata: Ints  # number of the stratum of each cell
     storages: tuple[Storage, ...]
     spellings: Spellings
     limits: Floats
-    present: Ints  # cells of each column that are not missing
+    present: Ints  # released values per column that are not missing
     embedding: Embedding
     promise: Promise
     rounding: Rounding
-    totals: Ints  # of each column of whole numbers, if they are kept
-    zeros: Ints  # how many there are in each column whose zeros are kept
+    totals: Ints  # per column of whole numbers, if totals are kept
+    zeros: Ints  # number of zeros per column whose zeros are kept
     notes: tuple[str, ...]
-    left_out: int  # records that are not released
-    blanked: int  # cells that are made missing
-    moved: bool  # whether records of small cells are left out or joined to others
-    types: Mapping[Name, Any]  # of columns of text that are released as something else
+    left_out: int  # suppressed records
+    blanked: int  # cells made missing
+    moved: bool  # True: records of small cells are suppressed or joined to others
+    types: Mapping[Name, Any]  # of text columns that are released as another type
 
     def requesting(self, request: MaskRequest) -> Plan:
-        """Return the plan of a request that differs in method, k and promises, for the same records."""
+        """Return the plan of a request with another method, k or promises for the same records."""
         promise = self.promise._replace(models=tuple(request.models()))
         return replace(self, request=settle(request, self.columns), promise=promise, timings={})
 
     @property
     def omissions(self) -> float:
-        """The number of records that are left out, per released record."""
+        """The number of suppressed records per released record."""
         return self.left_out / self.rows
 
     @property
     def extent(self) -> Extent:
-        """What blocks are cut from."""
+        """The limits of the columns and the cell sizes, as input for blocking."""
         return Extent(rescaled(self.limits, self.embedding.rescalings), self.sizes)
 
     @property
     def amounts(self) -> tuple[int, ...]:
-        """The places of the columns of numbers: their groups have totals that a member can dominate."""
+        """The indices of the columns of numbers, in which a member can dominate the total of a group."""
         return tuple(j for j, kind in enumerate(self.columns.kinds) if kind.additive)
 
     @property
@@ -110,7 +110,7 @@ class Plan:
 
 
 def check_records(request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]) -> None:
-    """Apply the missing-value policy, and check k against the records that it leaves."""
+    """Apply the missing-value policy and check k against the remaining records."""
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
     check_k(request.k, sum(part.rows for part in parts))
     if incomplete and request.missing == "error":
@@ -120,17 +120,17 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[PartSt
         if len(counts) == 1:
             holes = f"Column {next(iter(counts))!r} has {count(incomplete, 'missing value')}"
         raise InputError(
-            f"{holes}. Use {setting('missing', 'group')} to mask them with records that miss the "
-            f"same columns, or {setting('missing', 'drop')} to leave them out."
+            f"{holes}. Use {setting('missing', 'group')} to mask these records with others that have the same missing "
+            f"columns, or {setting('missing', 'drop')} to suppress them."
         )
     dropped = request.missing == "drop" and incomplete > 0
     rows = sum(part.kept for part in parts)
     if not rows and request.small == "suppress":
         raise InputError(
-            f"{setting('small', 'suppress')} leaves nothing: every stratum or pattern has fewer than k={request.k} "
-            f"records. Use a smaller k, or fewer columns in {parameter('by')}."
+            f"{setting('small', 'suppress')} would suppress all records: every stratum or missing-value pattern has "
+            f"fewer than k={request.k} records. Use a smaller k, or fewer columns in {parameter('by')}."
         )
-    check_k(request.k, rows, "the table without records that miss a value" if dropped else "")
+    check_k(request.k, rows, "the table without records with missing values" if dropped else "")
 
 
 def make_plan(
@@ -141,7 +141,7 @@ def make_plan(
     moves: Moves,
     timings: dict[str, float],
 ) -> Plan:
-    """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
+    """Combine the statistics of all parts into a plan; apply the policies and check k against every cell."""
     dialect = records.dialect
     check_records(request, columns, parts)
     filled = [part for part in parts if part.rows]
@@ -217,9 +217,9 @@ def make_plan(
 
 
 def _check_left_out(request: MaskRequest, left_out: int, rows: int, blanked: int, present: int) -> None:
-    """Refuse to leave out more records, or to make more cells missing, than was accepted."""
+    """Refuse to suppress more records, or to make more cells missing, than the request accepts."""
     for number, total, noun, done in (
-        (left_out, left_out + rows, "record", "left out"),
+        (left_out, left_out + rows, "record", "suppressed"),
         (blanked, blanked + present, "cell", "made missing"),
     ):
         share = number / max(total, 1)
@@ -235,7 +235,7 @@ def _check_left_out(request: MaskRequest, left_out: int, rows: int, blanked: int
 def _types(
     columns: Columns, parts: Sequence[PartStatistics], cells: Sequence[Cell], dialect: Dialect | None
 ) -> dict[Name, pl.DataType]:
-    """Return the types that columns of text are released in; those of strata as all of them are spelled."""
+    """Return the released types of text columns; strata take theirs from their released spellings."""
     if dialect is None:
         return {}
     types = {name: common_type(part.types[name] for part in parts) for name in columns.typed}
@@ -247,14 +247,14 @@ def _types(
 
 
 def _firsts(parts: Sequence[PartStatistics]) -> list[int]:
-    """Return how many released records come before each part."""
+    """Return the number of released records before each part."""
     return [0, *accumulate(part.kept for part in parts)][:-1]
 
 
 def _check_rules(
     request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[PartStatistics]
 ) -> None:
-    """Refuse a rule that records break, or that whole numbers could not obey."""
+    """Refuse a sum rule that records break or that rounded whole numbers cannot satisfy."""
     whole_names = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
     empty = {
         name
@@ -265,7 +265,7 @@ def _check_rules(
         broken = sum(part.records for part in part_values)
         if broken:
             first = min((part for part in part_values if part.records), key=lambda part: part.first)
-            limit = f"more than the {first.tolerance:.2g} that rounding its columns explains"
+            limit = f"more than the rounding of its columns explains ({first.tolerance:.2g})"
             raise InputError(
                 f"{parameter('sums')} contains {rule.text!r}, but {count(broken, 'record')} "
                 f"{agreeing(broken, 'breaks', 'break')} it. In record {first.first}"
@@ -283,7 +283,7 @@ def _check_rules(
 
 
 def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats, records: int) -> None:
-    """Refuse to keep totals that are too large, or zeros of a column that is added up from rounded ones."""
+    """Refuse to keep totals that are too large, or zeros of a column that is the sum of rounded columns."""
     for name, storage, largest in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
         if columns.totals and storage.whole and largest * records >= LARGEST:
             raise InputError(
@@ -293,14 +293,14 @@ def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats,
     for rule in columns.rules:
         if columns.totals and rule.total in columns.zeros:
             raise InputError(
-                f"{parameter('zeros')} names column {rule.total!r}, which {setting('integers', 'totals')} adds up from "
-                f"rounded parts ({rule.text}): its zeros cannot be kept. Use {setting('integers', 'round')}, or leave "
-                f"it out of {parameter('zeros')}."
+                f"{parameter('zeros')} names column {rule.total!r}, which {setting('integers', 'totals')} computes as "
+                f"the sum of rounded columns ({rule.text}): its zeros cannot be kept. Use "
+                f"{setting('integers', 'round')}, or leave it out of {parameter('zeros')}."
             )
 
 
 def merged_limits(parts: Sequence[PartStatistics], codings: Sequence[Coding]) -> Floats:
-    """Return the least and the greatest value of each column; of categories, of their codes."""
+    """Return the lowest and highest value of each column; for categories, of their codes."""
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
     limits = np.stack([low.min(axis=0), high.max(axis=0)])
     return np.column_stack([coding.limits(limits[:, j]) for j, coding in enumerate(codings)])
@@ -309,10 +309,10 @@ def merged_limits(parts: Sequence[PartStatistics], codings: Sequence[Coding]) ->
 def _spell_missing(
     columns: Columns, spelled: Sequence[frozenset[Spelling]], dialect: Dialect | None
 ) -> tuple[dict[Name, Spelling], dict[Name, list[Code]]]:
-    """Choose what missing cells read in each masked column; return it, and the codes for missing that occur.
+    """Choose the spelling of missing cells per masked column; return it, and the codes for missing that occur.
 
-    It is the code that was named first of those that occur, by its shortest spelling; without one, the only spelling
-    that there is, else an empty cell.
+    The spelling is the shortest one of the first named code that occurs; without a code, the only spelling that
+    occurs, else an empty cell.
     """
     missing_spellings: dict[Name, Spelling] = {}
     coded: dict[Name, list[Code]] = {}
@@ -334,25 +334,25 @@ def _spell_missing(
 
 
 def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> None:
-    """Refuse text that a CSV file would read as missing, if there is more than one spelling of that."""
+    """Refuse text that means missing in a CSV file if a column has more than one spelling of it."""
     for name, coding, holes in zip(columns.masked, codings, missing.tolist(), strict=True):
         words = [repr(value) for value in coding.values if isinstance(value, str) and value.strip() in MISSING]
         if len(words) + (holes > 0) > 1:
             variants = " and ".join([*words, *(["missing cells"] if holes else [])])
             raise InputError(
-                f"Column {name!r} holds {variants}, which mean the same in a CSV file. Write Parquet, or make them the "
-                "same first."
+                f"Column {name!r} holds {variants}, which mean the same in a CSV file. Write a Parquet file, or use "
+                "one spelling."
             )
 
 
 def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> list[str]:
-    """Say which codes were taken for missing, and which never occur."""
+    """Return notes on the codes that were read as missing and on those that never occur."""
     notes = []
     for name, codes in request.codes.items():
         used_codes = coded.get(name, ())
         if used_codes:
             alike = f"; all its missing cells are released as {used_codes[0]}" if request.missing == "group" else ""
-            notes.append(f"cells of {name} that read {' or '.join(map(str, used_codes))} were taken for missing{alike}")
+            notes.append(f"cells of {name} with {' or '.join(map(str, used_codes))} were read as missing{alike}")
         absent = [str(code) for code in codes if code not in used_codes]
         if absent:
             notes.append(f"missing code {' and '.join(absent)} never occurs in {name}")
@@ -362,7 +362,7 @@ def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> l
 def code_values(
     columns: Columns, parts: Sequence[PartStatistics]
 ) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
-    """Return the coding of every column, and the codes that the values of each part have in the whole table."""
+    """Return the coding of every column, and the table-wide codes of the values of each part."""
     pairs = [
         kind.fit(name, columns.masked, [part.observed[j] for part in parts])
         for j, (name, kind) in enumerate(columns.kind_of.items())
@@ -371,27 +371,27 @@ def code_values(
 
 
 def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int) -> tuple[str, ...]:
-    """Report the records that were left out, and the released records that have missing values."""
+    """Return notes on the suppressed records and on the released records with missing values."""
     notes = []
     if suppressed:
         were = agreeing(suppressed, "was", "were")
         notes.append(
-            f"{count(suppressed, 'record')} of strata or patterns with fewer than k {were} left out "
+            f"{count(suppressed, 'record')} of strata or patterns with fewer than k {were} suppressed "
             f"({setting('small', 'suppress')})"
         )
     if dropped:
         were = agreeing(dropped, "was", "were")
-        notes.append(f"{count(dropped, 'record')} with missing values {were} left out ({setting('missing', 'drop')})")
+        notes.append(f"{count(dropped, 'record')} with missing values {were} suppressed ({setting('missing', 'drop')})")
     if grouped:
         have = agreeing(grouped, "has missing values and was", "have missing values and were")
-        notes.append(f"{count(grouped, 'record')} {have} grouped with others that miss the same columns")
+        notes.append(f"{count(grouped, 'record')} {have} grouped with others that have the same missing columns")
     return tuple(notes)
 
 
 def _merge_storages(
     columns: Columns, parts: Sequence[PartStatistics], coded: Mapping[Name, Sequence[Code]]
 ) -> tuple[Storage, ...]:
-    """Return how each column is stored; the parts of a CSV file may differ in it."""
+    """Return the storage of each column, merged from all parts: those of a CSV file may differ."""
     merged = []
     for name, kind, *storages in zip(columns.masked, columns.kinds, *(part.storages for part in parts), strict=True):
         absent = as_number(coded[name][0]) if name in coded and kind.numeric else None
@@ -404,7 +404,7 @@ def _merge_storages(
 
 
 def check_engine(request: MaskRequest, records: Records, columns: Columns) -> None:
-    """Refuse what can only be done with all records at once, if they never are in one place."""
+    """Refuse settings that need the whole table in memory if the engine never has it there."""
     if records.whole:
         return
     if not request.entry.whole_records:
@@ -414,9 +414,9 @@ def check_engine(request: MaskRequest, records: Records, columns: Columns) -> No
         )
     if request.unit is not None and request.unit not in columns.released:
         raise InputError(
-            f"{parameter('unit')} names column {request.unit!r}, which is left out: units are counted again in the "
-            f"release, so beyond memory it must stay. Use {setting('keep', [request.unit])} and drop it afterwards, or "
-            f"use {setting('engine', 'memory')}."
+            f"{parameter('unit')} names column {request.unit!r}, which is left out. Beyond memory the unit column must "
+            "stay, because units are counted again in the release. Use "
+            f"{setting('keep', [request.unit])} and drop it afterwards, or use {setting('engine', 'memory')}."
         )
     if request.shuffled:
         raise InputError(
@@ -429,13 +429,13 @@ def check_engine(request: MaskRequest, records: Records, columns: Columns) -> No
 
 
 def choose_rule(plan: Plan, most: int) -> Blocking | None:
-    """Return how the table is cut in blocks, None if it is not; one that is never whole always is.
+    """Return the rule that cuts the table into blocks, or None; a table beyond memory always has one.
 
     No unit has more than `most` records.
     """
     request, whole = plan.request, plan.records.whole
     entry, block = request.entry, request.block
-    # A bound is about all groups of a stratum: the records must be looked at together.
+    # A bound holds for any partition of a stratum, so the method needs all its records together.
     useful = entry.whole_records and not entry.univariate and not entry.anytime and not request.options.get("bound")
     if block is None and whole and not (useful and plan.sizes.max(initial=0) > AUTOMATIC):
         return None
@@ -449,26 +449,27 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
         able=entry.whole_records,
     )
     if rule is not None and rule.measured and (entry.takes("effort") or entry.anytime):
-        # Smaller blocks save MDAV time, but not a search that takes as long for every record.
+        # Smaller blocks speed up MDAV, but not a search with a fixed time per record.
         rule = replace(rule, split="one")
     if rule is not None and request.options.get("bound"):
         raise InputError(
-            f"{option('bound')} of method {entry.name!r} needs all records of a stratum at once, and this table is "
-            "masked in blocks: a bound of blocks holds for groups within blocks only. Mask it in memory without "
+            f"{option('bound')} of method {entry.name!r} needs all records of a stratum at once, but this table is "
+            "masked in blocks, whose bound holds only for groups within blocks. Mask it in memory without "
             f"{parameter('block')}, or leave {option('bound')} out."
         )
     if rule is not None and request.unit is not None:
-        # However its records are cut, a block of so many holds k units.
+        # Any block of this size holds k units.
         rule = replace(rule, k=(request.k - 1) * most + 1)
         if 2 * rule.k > rule.L:
             raise InputError(
-                f"{parameter('block')} must be at least {2 * rule.k} records, got {rule.L}: a single {request.unit} "
-                f"may have {most} records, and every block must hold k={request.k} of them. Use a larger block."
+                f"{parameter('block')} must be at least {2 * rule.k} records, got {rule.L}: every block must hold "
+                f"k={request.k} units, and one unit (column {request.unit!r}) may have {most} records. Use a larger "
+                "block."
             )
     if rule is not None and plan.promise.models:
         from shoal.promises.rules import size_for
 
-        # A block must keep the models by itself: it should hold several groups of the size that they need.
+        # Every block must keep the promises by itself, so it should hold several groups of the size they need.
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
     if rule is None and not whole:
@@ -477,7 +478,7 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
 
 
 def find_scales(records: Records, columns: Columns) -> Columns:
-    """Find out how dates, times and durations are counted, the same in all parts."""
+    """Choose the units in which dates, times and durations are counted, the same in all parts."""
     scaled = columns.scaled
     if not scaled:
         return columns
@@ -487,7 +488,7 @@ def find_scales(records: Records, columns: Columns) -> Columns:
 
 
 def find_rounding(records: Records, columns: Columns) -> Columns:
-    """Find how far rounding may take totals from their sums: by the decimals of each column in all parts."""
+    """Compute the rounding tolerance of every sum rule from the decimals of its columns in all parts."""
     names = list(dict.fromkeys(name for rule in columns.rules for name in rule.columns))
     if not names:
         return columns

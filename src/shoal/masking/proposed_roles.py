@@ -1,4 +1,4 @@
-"""Roles where the user named no columns to mask: proposed for every column whose role the user did not decide."""
+"""Propose roles if the user named no columns to mask: one for every column whose role the user did not set."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from shoal.tables.table import Table, check_name
 
 __all__ = ["PROPOSED", "propose_roles"]
 
-JUDGED = 100_000  # records of a large table by which roles are judged
+JUDGED = 100_000  # records of a large table that decide its roles
 SINGLE = ("unit", "weight")
 
 
-PROPOSED = "no columns were named to be masked: every column has a proposed role, which shoal inspect explains"
+PROPOSED = "no columns to mask were named: every column has a proposed role; shoal inspect explains them"
 
 
 def propose_roles(
     data: Any, request: MaskRequest, table: Table | None = None
 ) -> tuple[MaskRequest, dict[Name, ColumnRole]]:
-    """Return the request with a role for every column, and the roles: those of the user, proposed ones for the others.
+    """Return the request with a role for every column, and the roles: the user's and, for other columns, proposed ones.
 
-    The first records decide if there is no `table`: it is not held in memory then.
+    Without `table` (a table not held in memory), the first records decide.
     """
     table = head_table(data, JUDGED, request.reading) if table is None else table
     if table.rows < JUDGED:  # these are all records
@@ -62,7 +62,7 @@ def propose_roles(
 
 
 def _check_no_slip(table: Table, column: ProposedColumn, *, masked: bool) -> None:
-    """Refuse a column of numbers that is text, maybe because of some of its cells; few values are a code."""
+    """Refuse a text column that would hold numbers except for some cells; a column of few values may be a code."""
     different = column.role == "identifier" and column.reason.partition(";")[0] in DIFFERENT
     if column.name in table.numeric_names() or not (different or column.role == "key"):
         return
@@ -73,7 +73,7 @@ def _check_no_slip(table: Table, column: ProposedColumn, *, masked: bool) -> Non
 
 
 def _named(request: MaskRequest, table: Table) -> dict[Name, str]:
-    """Return the roles that the user named, or implied by other parameters."""
+    """Return the roles set by the user or implied by other parameters."""
     named: dict[Name, str] = {}
     for role, name_of_parameter in PARAMETERS.items():
         value = getattr(request, name_of_parameter)
@@ -86,7 +86,7 @@ def _named(request: MaskRequest, table: Table) -> dict[Name, str]:
 def _decided(
     request: MaskRequest, named: Mapping[Name, str], proposed: Mapping[Name, ColumnRole]
 ) -> dict[Name, ColumnRole]:
-    """Return the roles that the user named, and the proposed ones of other columns."""
+    """Return the roles set by the user, and the proposed roles of other columns."""
     roles = {}
     for name, column in proposed.items():
         if name in named:
@@ -101,7 +101,7 @@ def _decided(
 
 
 def _mentioned(request: MaskRequest) -> set[Name]:
-    """Return the columns that parameters name which are about masked columns."""
+    """Return the columns named by parameters that concern masked columns only."""
     names = {
         name for parameter_name in ("distance", "zeros", "block_by") for name in getattr(request, parameter_name) or ()
     }

@@ -1,4 +1,4 @@
-"""A release: the masked table, its groups, losses and risks, and the verdict on it."""
+"""The release: the masked table, its groups, losses and risks, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupCount", "Release", "UnitCount"]
 
-MEASURED = ("diversity", "entropy", "recursive", "closeness")  # what has a place of its own in the summary
+MEASURED = ("diversity", "entropy", "recursive", "closeness")  # measures with their own place in the summary
 
 
 class GroupCount(NamedTuple):
-    """A number of groups, and the number of groups that were looked at."""
+    """A number of groups, and the number of groups examined."""
 
     groups: int
     of: int
@@ -49,88 +49,88 @@ class Release:
     Parameters
     ----------
     data
-        The masked table: the same kind as given, the same records in the same order, without the index of pandas; its
-        path if it stayed on disk.
+        The masked table: of the same type as the input, with the released records in their original order unless
+        shuffled, without a pandas index; its path if it stayed on disk.
     labels
         The group of each record of `data`; ``(n, d)`` if every column was grouped on its own; empty if the table
         stayed on disk.
     size_histogram
-        How many groups there are of each size.
+        The number of groups of each size.
     loss
-        Information loss 100·SSE/SST on the standardised columns, from the released values. A cell that was made missing
-        has lost all its squared deviation from the mean.
+        Information loss 100·SSE/SST on the standardised columns, from the released values. A cell made missing loses
+        its whole squared deviation from the mean.
     bound
-        A certified lower bound on the loss of any partition into groups that keep what is promised, or None.
+        A certified lower bound on the loss of any partition into groups that keep the promises, or None.
     status
         ``"optimal"``, ``"bounded"`` or ``"heuristic"``.
     column_loss
         The loss of each masked column alone.
     kept
-        The row numbers of the given table that `data` holds; empty if the table stayed on disk.
+        The row numbers of the released records in the original table; empty if the table stayed on disk.
     parameters
-        Everything that decided the result, as plain values.
+        All parameters that decide the result, as plain values.
     facts
-        Choices that the method made.
+        Choices made by the method.
     notes
-        What was done that a reader might not expect, in sentences.
+        Unexpected actions of the masking, in sentences.
     timings
-        Seconds of each step.
+        Seconds per step.
     partition_loss
-        The loss of the partition itself, if the centroid of each group could be released; the loss if it is.
+        The loss of the partition itself, as if the centroid of each group were released.
     scale_loss
         The loss of each column that was compared on another scale (`scale`), measured on that scale: 100·SSE/SST of its
         logarithms or ranks. `loss` and `column_loss` are in the units of the columns.
     kinds
-        The masked columns that hold no numbers: nominal, ordinal, hierarchy, date, time, duration.
+        The kinds of the masked columns without numbers: nominal, ordinal, hierarchy, date, time, duration.
     dropped
-        The columns of the given table that are not released, each with the reason.
+        The columns of the original table that are left out, each with the reason.
     left
         The unchanged columns: neither masked nor strata.
     outsider
         The columns that an outsider can know: masked columns, strata and unchanged columns, without sensitive columns,
         the weight column and the unit column.
     singled_out
-        The number of records that are unique over the columns that an outsider can know (`outsider`), counted in the
+        The number of records that are unique in the columns that an outsider can know (`outsider`), counted in the
         released table.
     unique_units
-        The number of units that no other unit equals in all its records together, over the same columns; None if the
-        release has no unit column. Records of a unit can be tied together by that column only.
+        The number of units whose records, taken together, are unique in the same columns; None if the release has no
+        unit column. Only that column links the records of a unit.
     unique_weights
-        The number of records whose weight no other record has, if the weight column is released; of tables with more
-        than a million records, an estimate from a sample of the weights.
+        The number of records with a unique weight, if the weight column is released; for tables with more than a
+        million records, an estimate from a sample of the weights.
     identifying
-        The released columns that look like identifiers, those in ``keep`` included, and why.
+        The released columns that look like identifiers, including those in ``keep``, each with the reason.
     revealing
-        The unchanged columns that reveal a masked column, and that column: their original values correspond one to
-        one, and values repeat or have the same or the opposite order. Looked for in tables in memory only.
+        The unchanged columns that reveal a masked column, each with that column: their original values correspond one
+        to one, and values repeat or have the same or the opposite order. Checked only for tables in memory.
     unit_records
-        No unit has more records than this; 1 without units.
+        An upper bound on the records of a unit; 1 without units.
     reached
-        Of each confidential column what every group reaches: the least number of values (``"diversity"``), the least l
-        by entropy (``"entropy"``), the greatest distance from the table (``"closeness"``), and if that was asked for
-        the greatest ratio of recursive diversity (``"recursive"``).
+        Per sensitive column the worst figures of any group: the least number of values (``"diversity"``), the least l
+        by entropy (``"entropy"``), the greatest distance from the table (``"closeness"``) and, if requested, the
+        greatest ratio of recursive diversity (``"recursive"``).
     homogeneous, concentrated
         Per sensitive column, the groups of identical released records that share one value there: all records of the
-        group, or at least 90 % of them. Whoever finds a person's group learns that value. A missing value is a value.
+        group, or at least 90 % of them. An outsider who finds a person's group learns that value. A missing value
+        counts as a value.
     dominated
         Per masked column of numbers, the groups in which one member can be estimated to within 10 % (p %-rule): all
         but its two largest members together are below 10 % of the largest one, each by its absolute value. Members
-        are records, or units if there are any, with their weighted values; totals follow from released means, so
-        medians and medoids are not counted.
+        are records, or units if there are any, with their weighted values. Group totals follow from released means
+        only, so nothing is counted for medians and medoids.
     certificate
-        What an independent check of the bound needs (`shoal.verify_bound`), or None.
+        The data for an independent check of the bound (`shoal.verify_bound`), or None.
     group_loss, column_group_loss
-        How much of the loss is that of the one group of fewer than five records that loses most: in all columns, and
-        in each. It decides what is published (`published`).
+        The largest share of the loss due to a single group of fewer than five records, in total and per column. It
+        decides which losses are published (`published`).
     codes
-        What missing cells read in masked columns, where it is one of the codes that were named.
+        The released code for missing per masked column, where it is one of the named codes.
     joined
-        The strata columns in which small strata were joined.
+        The stratum columns in which small strata were joined.
     left_out
-        The records of the given table that are not released; each counts in the loss as an average record that lost
-        everything.
+        The number of suppressed records; each counts in the loss as an average record that lost everything.
     blanked
-        The cells that were made missing (``small="merge"``).
+        The number of cells made missing (``small="merge"``).
     weights
         The weight of each record of `data`, if weights were passed as a vector; else None.
     """
@@ -174,13 +174,13 @@ class Release:
 
     @property
     def gap(self) -> float | None:
-        """How far the loss can be from the optimum at most, as a share of the loss; None without a bound."""
+        """The largest possible distance of the loss from the optimum, as a share of the loss; None without a bound."""
         if self.bound is None:
             return None
         return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
 
     def published(self) -> Release:
-        """Return the release with losses as they may be published beside its table (`shoal.promises.dominance`)."""
+        """Return the release with losses that are safe to publish with its table (`shoal.promises.dominance`)."""
         precise = may_be_published(self.loss, self.group_loss)
         withheld = withheld_columns(self.column_loss, self.column_group_loss, total=precise)
         return replace(
@@ -196,7 +196,7 @@ class Release:
 
     @property
     def anonymous(self) -> bool:
-        """Whether whole records are k-anonymous, not only the values of each column."""
+        """True if whole records are k-anonymous, not only the values of each column."""
         return self.labels.ndim < 2 or len(self.columns) == 1
 
     @cached_property
@@ -211,12 +211,12 @@ class Release:
 
     @property
     def shuffled(self) -> bool:
-        """Whether the records are in random order."""
+        """True if the records are in random order."""
         return self.parameters["shuffle"] is not None and self.parameters["shuffle"] is not False
 
     @property
     def known(self) -> str:
-        """The columns that an outsider can know, in words."""
+        """The columns that an outsider can know, as a phrase."""
         return f"the masked columns{' and ' * bool(self.beside)}{listed(self.beside)}"
 
     @property
@@ -226,7 +226,7 @@ class Release:
 
     @property
     def verified(self) -> str:
-        """What was counted again in the released table, in words: it holds for the columns that are named."""
+        """The verified statement on the released table, as text; it covers the named columns only."""
         names = ", ".join(map(str, self.columns))
         within = f" within {', '.join(map(str, self.parameters['by']))}" if self.parameters["by"] else ""
         what = f"each value of {names}" if self.labels.ndim == 2 else f"every combination of {names}"
@@ -237,22 +237,22 @@ class Release:
         return "; ".join([f"{what}{within} is shared by at least {sharing}", *self._promised()])
 
     def _promised(self) -> list[str]:
-        """Say what was promised of confidential columns, and what is reached."""
+        """Return a clause per sensitive column with promises: the reached figures and the requested ones."""
         return [
-            f"{name} has {_reached(found)} in each of them (asked: {', '.join(asked)})"
-            for name, found in self.reached.items()
-            if (asked := self._asked(name))
+            f"{name} has {_reached(measures)} in every group (requested: {', '.join(promises)})"
+            for name, measures in self.reached.items()
+            if (promises := self._promises(name))
         ]
 
-    def _asked(self, name: Name) -> list[str]:
-        """Return what was asked of a confidential column."""
-        given = {parameter: self.parameters.get(parameter) for parameter in PROMISES}
-        asked = {key: value.get(name) if isinstance(value, Mapping) else value for key, value in given.items()}
-        return [f"{parameter} {value}" for parameter, value in asked.items() if value is not None]
+    def _promises(self, name: Name) -> list[str]:
+        """Return the promises on a sensitive column as text."""
+        values = {parameter: self.parameters.get(parameter) for parameter in PROMISES}
+        promises = {key: value.get(name) if isinstance(value, Mapping) else value for key, value in values.items()}
+        return [f"{parameter} {value}" for parameter, value in promises.items() if value is not None]
 
     @property
     def promise(self) -> str:
-        """What was promised of confidential columns, in a few words; empty for nothing."""
+        """The promises on sensitive columns as a short phrase; empty without promises."""
         return describe_promises({name: self.parameters.get(name) for name in PROMISES})
 
     @property
@@ -281,7 +281,7 @@ class Release:
         return list(self.column_loss)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the summary, a name and a value a line."""
+        """Return the summary as pairs of a name and a text, one per line."""
         smallest, largest = min(self.size_histogram), max(self.size_histogram)
         spread = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
         names = ", ".join(f"{name} ({self.kinds[name]})" if name in self.kinds else str(name) for name in self.columns)
@@ -289,7 +289,7 @@ class Release:
         each = f" across {len(self.columns)} columns" if not self.anonymous else ""
         kept = f"{self.records:,}"
         if self.left_out:
-            kept = f"{self.records:,} of {count(self.records + self.left_out, 'record')} kept,"
+            kept = f"{self.records:,} of {self.records + self.left_out:,} ({self.left_out:,} suppressed)"
         lines = [
             *self.verdict.rows(),
             ("records", f"{kept} in {count(self.groups, 'group')} of {spread}{each} (k = {self.k})"),
@@ -298,7 +298,7 @@ class Release:
         ]
         if self.parameters["by"]:
             lines.append(("strata", ", ".join(map(str, self.parameters["by"]))))
-        own = f" (of the groups themselves {self.partition_loss:.5f} %)" if self.kinds else ""
+        own = f" (with group centroids {self.partition_loss:.5f} %)" if self.kinds else ""
         lines.append(("information loss", f"{self.loss:.5f} %{own}"))
         if self.scale_loss:
             losses = [f"{name} {loss:.5f} %" for name, loss in self.scale_loss.items()]
@@ -314,7 +314,7 @@ class Release:
         return [*lines, *self.risks(), *(("note", note) for note in self.notes)]
 
     def risks(self) -> list[tuple[str, str]]:
-        """Return the figures of risk, a name and a text each: singled out, sensitive, units."""
+        """Return the risk figures (singled out, sensitive, units) as pairs of a name and a text."""
         lines = [("singled out", f"{self.singled_out:,} of {count(self.records, 'record')} by {self.known}")]
         for name, measures in self.reached.items():
             (alike, of), (most, _) = self.homogeneous[name], self.concentrated[name]
@@ -323,7 +323,7 @@ class Release:
         if self.unique_units is not None:
             alone, of = self.unique_units
             units = f"{alone:,} of {of:,} ({self.parameters['unit']})"
-            lines.append(("units", f"{units} {agreeing(alone, 'is', 'are')} unique by all their records together"))
+            lines.append(("units", f"{units} {agreeing(alone, 'is', 'are')} unique by their records taken together"))
         return lines
 
     def report(
@@ -334,24 +334,24 @@ class Release:
         output: str | os.PathLike[str] | None = None,
         comparison: Comparison | None = None,
     ) -> Path:
-        """Write a page for readers who do not program: how safe, how useful, and what was done. It may be published.
+        """Write an HTML report on the safety, utility and method of the release. It may be published.
 
         Parameters
         ----------
         path
             The HTML file. It needs no other file and no network.
         original
-            The table that was masked, or its path: what the release is measured against. No value of it is in the
-            page. Without it, and for a table that stayed on disk or on a cluster, the page says what is known so far.
+            The original table or its path, against which the release is measured. The report contains none of its
+            values. Without it, and for a table that stayed on disk or on a cluster, the report has fewer figures.
         output
-            The file of the masked table, to say how to repeat the masking.
+            The file of the masked table, for the command that repeats the masking.
         comparison
-            What `shoal.compare_around` or `shoal.compare` found, for a map of risk and utility.
+            The result of `shoal.compare_around` or `shoal.compare`, for a map of risk and utility.
 
         Returns
         -------
         Path
-            Where the page is.
+            The path of the report.
         """
         return write_report("pages:release_page", path, self, original=original, output=output, comparison=comparison)
 
@@ -363,22 +363,22 @@ class Release:
         output: str | os.PathLike[str],
         name: str | None = None,
     ) -> Path:
-        """Write the record of the run: enough to repeat it to the byte (``shoal mask --from-manifest``).
+        """Write the manifest of the run, which repeats it to the byte (``shoal mask --from-manifest``).
 
         Parameters
         ----------
         path
             The JSON file.
         source, output
-            The file that was masked and the masked file.
+            The original file and the masked file.
         name
-            What the manifest calls the file that was masked, if its place is not to be told: it is then looked for
-            beside the manifest, or named to ``shoal mask IN --from-manifest``. Its SHA-256 tells it from others.
+            A name for the original file, to keep its path out of the manifest. ``shoal mask --from-manifest`` then
+            expects the file next to the manifest or as ``IN``, and checks its SHA-256.
 
         Returns
         -------
         Path
-            Where the manifest is.
+            The path of the manifest.
         """
         from shoal.masking.manifest import write_manifest
 
@@ -386,20 +386,23 @@ class Release:
         return Path(path)
 
     def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:
-        """Return the command that does the same; `hierarchies` names the files of columns that have one."""
+        """Return the command of the same masking; `hierarchies` maps columns to the files of their hierarchies."""
         from shoal.masking.manifest import as_command
 
         return as_command(self.parameters, source, output, hierarchies)
 
     def call(self, source: str, output: str) -> str:
-        """Return the Python code that does the same."""
+        """Return the Python code of the same masking."""
         from shoal.masking.manifest import as_call
 
         return as_call(self.parameters, source, output)
 
     @property
     def repeatable(self) -> bool:
-        """Whether the command and the call give the same bytes: not if timed, stopped, shuffled or given objects."""
+        """True if the command and the call give the same bytes.
+
+        They may not after a time limit, a stop, a shuffle without a seed, or with objects as parameters.
+        """
         from shoal.algorithms.registry import ALL_METHODS
         from shoal.masking.request import not_recorded
 
@@ -417,7 +420,7 @@ class Release:
 
 
 def _reached(measures: Mapping[str, float]) -> str:
-    """Say what groups reach in a confidential column."""
+    """Return the worst figures of any group in a sensitive column, as text."""
     ratio = f", ratio at most {measures['recursive']:.3g}" if "recursive" in measures else ""
     other = "".join(f", {name} {value:.4g}" for name, value in measures.items() if name not in MEASURED)
     entropy = f"by entropy {measures['entropy']:.2f}{ratio}"

@@ -1,6 +1,6 @@
-"""All that can be asked of a masking, in one place: every parameter, its default, its rule and its help.
+"""The parameters of a masking, each with its default, rule and help.
 
-`shoal.mask`, the command line, the estimator and manifests make a `MaskRequest` and nobody else lists the parameters.
+`shoal.mask`, the command line, the estimator and manifests build a `MaskRequest`; only this module declares them.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
-SIGNS = frozenset(",*?[")  # of lists and patterns of names in these
-# The parameters that name columns, or list rules: one may stand alone; a request holds lists.
+SIGNS = frozenset(",*?[")  # signs of lists and patterns of column names
+# Parameters with lists of columns or rules: a user may pass a single one; a request holds lists.
 LISTS = (*NAMING, "sums")
 
 
 @dataclass(frozen=True)
 class MaskRequest(Request):
-    """A request to mask a table; refused when it is made if a parameter breaks its rule.
+    """A request to mask a table; its construction fails if a parameter is invalid.
 
     Examples
     --------
@@ -131,9 +131,9 @@ class MaskRequest(Request):
     )
     scale: Mapping[Name, str] | str | None = described(
         None,
-        """The scale on which columns of numbers are compared: ``linear`` (default), ``log`` for values that span powers
-        of ten, zeros and negative numbers included, or ``rank``. One scale for all masked columns of numbers, or one
-        for each column. Released values and the loss stay in the units of the column.""",
+        """Scale for comparing numbers: linear (default), log, rank. ``log`` suits values that span powers of ten, also
+        with zeros and negative numbers. One scale applies to all masked columns of numbers, or set one per column.
+        Released values and the loss stay in the units of the column.""",
         "--scale",
         panel=COLUMNS,
         label="Scale",
@@ -250,11 +250,10 @@ class MaskRequest(Request):
     )
     small: str = described(
         "merge",
-        f"""Strata and patterns of missing values below k. This covers fewer than k records
-        of a stratum, also with the same missing columns or the same kept zeros ({parameter("zeros")}). ``merge`` joins
-        a stratum to the nearest one, released as "a or b" (or as the common ancestor in a hierarchy), and makes values
-        of similar records missing for a rare pattern. ``suppress`` suppresses the records, ``error`` refuses the table
-        and lists them.""",
+        f"""Strata and patterns below k. These are fewer than k records of a stratum, also those with the same missing
+        columns or the same kept zeros ({parameter("zeros")}). ``merge`` joins a stratum to the nearest one, released as
+        "a or b" (or as the common ancestor in a hierarchy), and makes values of similar records missing for a rare
+        pattern. ``suppress`` suppresses the records, ``error`` refuses the table and lists them.""",
         "--small",
         panel=MISSING_VALUES,
         label="Strata and patterns below k",
@@ -267,7 +266,8 @@ class MaskRequest(Request):
     )
     max_left_out: str | float = described(
         "5%",
-        """Largest share of records suppressed or cells blanked. A table that needs more is refused.""",
+        """Largest share of suppressed records. The same limit applies to the share of cells made missing. A table that
+        needs more is refused.""",
         "--max-left-out",
         panel=MISSING_VALUES,
         metavar="SHARE",
@@ -344,8 +344,8 @@ class MaskRequest(Request):
     )
     block: int | None = described(
         None,
-        """Largest number of records in a block; 0 for no blocks. By default, methods for several columns use blocks of
-        about 10,000 records for tables with more than 100,000 records in a stratum.""",
+        """Largest block, in records; 0 for no blocks. By default, methods for several columns use blocks of about
+        10,000 records for tables with more than 100,000 records in a stratum.""",
         "--block",
         panel=LARGE,
         label="Block size",
@@ -397,7 +397,7 @@ class MaskRequest(Request):
     )
     processes: int | None = described(
         None,
-        "Worker processes of engine ``local`` (default: one per processor).",
+        "Worker processes of engine ``local``. Default: one per processor.",
         "--processes",
         panel=LARGE,
         label="Processes",
@@ -415,8 +415,8 @@ class MaskRequest(Request):
     )
     master: str | None = described(
         None,
-        """Spark master, such as ``yarn`` or ``local-cluster[2,1,1024]``. Default: the active session, or the master in
-        Spark's settings.""",
+        """Spark master, such as ``yarn``. Another example is ``local-cluster[2,1,1024]``. Default: the active session,
+        or the master in Spark's settings.""",
         "--master",
         metavar="MASTER",
         panel=LARGE,
@@ -521,11 +521,11 @@ class MaskRequest(Request):
 
     @staticmethod
     def parameters() -> tuple[Field[Any], ...]:
-        """Return the description of every parameter, in order, with those of all promises."""
+        """Return the descriptions of all parameters in order, including those of promises."""
         return parameters_of(MaskRequest)
 
     def models(self) -> list[tuple[int, GroupPromise]]:
-        """Return what is promised of confidential columns, each promise with the place of its column."""
+        """Return the promises on sensitive columns, each with the index of its column."""
         names, placed = list(self.confidential or ()), list[tuple[int, Any]]()
         for promise_name, promise in self.promises.items():
             if not isinstance(promise, Mapping):
@@ -534,34 +534,34 @@ class MaskRequest(Request):
             for name in promise:
                 if name not in names:
                     raise InputError(
-                        f"{parameter(promise_name)} names column {name!r}, which is not confidential."
+                        f"{parameter(promise_name)} names column {name!r}, which is not a sensitive column."
                         f"{closest(name, names)} Name it in {parameter('confidential')} too."
                     )
             placed += [(names.index(name), one) for name, one in promise.items()]
         return placed
 
     def searches(self, entry: Method) -> bool:
-        """Whether it takes an effort to find what is asked for: by the method, or after it to keep a promise."""
+        """Return True if a search depends on the effort: by the method, or after it for promises or units."""
         return self.unit is not None or bool(self.promises) or entry.takes("effort")
 
     def settled(self, columns: Sequence[Name], nominal: Sequence[Name] = ()) -> MaskRequest:
-        """Return the request with the method that compares these columns, and all its options.
+        """Return the request with the method for these compared columns and all its options.
 
-        `nominal` are those whose values have no order: each value is a column to a method.
+        `nominal` holds the columns whose values have no order: to a method, each value is a column.
         """
         entry = choose(self.method, len(columns) + len(nominal))
         check_method(self, entry, columns, nominal)
         options = options_for(entry, self.method, self.options)
         if entry.takes("effort") and self.effort is not None:
             options = {**options, "effort": self.effort}
-        effort = self.effort if self.searches(entry) else None  # the optimum takes none
-        settled = copy(self)  # its parameters have been checked
+        effort = self.effort if self.searches(entry) else None  # exact methods have no effort
+        settled = copy(self)  # the parameters have been checked already
         vars(settled).update(method=entry, entry=entry, options=entry.read_options(options), effort=effort)
         return settled
 
     @cached_property
     def entry(self) -> Method:
-        """The method; once the request is settled, the one that runs."""
+        """The registered method; in a settled request, the method that runs."""
         return find(self.method)
 
     @property
@@ -571,17 +571,17 @@ class MaskRequest(Request):
 
     @property
     def own(self) -> bool:
-        """Whether the method is a user's function."""
+        """True if the method is a user's function."""
         return self.entry.by_user
 
     def notes(self) -> list[str]:
-        """Return what a reader of the release must know about the request."""
+        """Return notes on the request for the readers of the release."""
         notes = []
         if self.own:
-            notes.append(f"method {self.title} is a function of the user: shoal alone cannot repeat this run")
+            notes.append(f"method {self.title} is a user's function: shoal alone cannot repeat this run")
         if self.refine:
             step = setting("refine", self.refine)
-            notes.append(f"records were moved between groups to lower the released loss ({step})")
+            notes.append(f"the groups were refined to lower the released loss ({step})")
         return notes
 
     def plain_kinds(self) -> dict[Name, Any] | None:
@@ -590,40 +590,40 @@ class MaskRequest(Request):
 
     @cached_property
     def writes_csv(self) -> bool:
-        """Whether a CSV file is written."""
+        """True if the output is a CSV file."""
         from shoal.tables.files import is_csv
 
         return self.output is not None and is_csv(self.output)
 
     @cached_property
     def shuffled(self) -> bool:
-        """Whether the records are put in random order; 0 is a seed."""
+        """True if the records are released in random order; 0 is a seed."""
         return self.shuffle is not None and self.shuffle is not False
 
     @cached_property
     def accepted_share(self) -> float:
-        """The share of records that may be left out, and of cells that may be made missing."""
+        """The largest share of suppressed records, and of cells made missing."""
         return read_share("max_left_out", self.max_left_out)
 
     @property
     def steps(self) -> float:
-        """How many steps a search for groups that keep promises takes, relative to what is usual."""
+        """The number of steps of a search for promises, relative to the default effort."""
         return EFFORTS[self.effort or "good"] / EFFORTS["good"]
 
     @property
     def rescales(self) -> bool:
-        """Whether columns are compared on another scale than their own."""
+        """True if columns are compared on another scale than their own."""
         scales = self.scale.values() if isinstance(self.scale, Mapping) else (self.scale or "linear",)
         return any(scale != "linear" for scale in scales)
 
     @cached_property
     def whole(self) -> bool:
-        """Whether columns of whole numbers are rounded."""
+        """True if columns of whole numbers are rounded."""
         return self.integers != "float"
 
     @property
     def weight_vector(self) -> np.ndarray[Any, Any] | None:
-        """The weights, if they were given as numbers and not as a column's name."""
+        """The weights if they are a vector instead of a column name; else None."""
         import numpy as np
 
         is_vector = self.weights is not None and not isinstance(self.weights, (str, int))
@@ -634,22 +634,22 @@ class MaskRequest(Request):
 
     @cached_property
     def numbers(self) -> list[Name]:
-        """The columns that are named to be masked, and the column of weights."""
+        """The named columns to mask, and the weight column."""
         return [*(self.columns or ()), *([self.weights] if isinstance(self.weights, str) else [])]
 
     @property
     def takes_names(self) -> bool:
-        """Whether the names of a table's columns complete the request: it has patterns of names, or all roles."""
+        """True if the request needs the column names of the table: it has patterns of names, or a roles file."""
         names = [name for role in NAMING for name in getattr(self, role) or ()]
         return self.roles is not None or any(isinstance(name, str) and not SIGNS.isdisjoint(name) for name in names)
 
     @cached_property
     def codes(self) -> Codes:
-        """The codes for missing, by column."""
+        """The codes for missing values per column."""
         return self.missing_codes or {}
 
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
-        """Return all that decided a result, as plain values: what a release says that it was asked for."""
+        """Return all parameters that decide a result, as plain values, for the release and its manifest."""
         return {
             **{item.name: getattr(self, item.name) for item in parameters() if item.metadata["stored"]},
             "k": int(self.k),
@@ -669,7 +669,7 @@ class MaskRequest(Request):
         }
 
     def command(self, source: str, output: str, roles: str | None = None) -> str:
-        """Return the command that makes the request; `roles` names a file of the roles of all columns.
+        """Return the command line of the request; `roles` is the path of a roles file that replaces its roles.
 
         Examples
         --------
@@ -685,7 +685,7 @@ class MaskRequest(Request):
         )
 
 
-OBJECT = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes
+OBJECT = "given as "  # prefix of objects that no command and no manifest can hold, such as labels or a spanning tree
 
 
 def _recorded(value: object, name: str | None = None) -> object:
@@ -693,11 +693,11 @@ def _recorded(value: object, name: str | None = None) -> object:
 
 
 def not_recorded(recorded: Mapping[str, Any]) -> list[str]:
-    """Return the parameters and options whose values were objects that `MaskRequest.recorded` only names."""
+    """Return the parameters and options with objects as values, of which `MaskRequest.recorded` holds only the type."""
     values = {**recorded["options"], "weights": recorded.get("weights")}
     return [name for name, value in values.items() if isinstance(value, str) and value.startswith(OBJECT)]
 
 
 def parameters() -> tuple[Field[Any], ...]:
-    """Return the description of every parameter, in order."""
+    """Return the descriptions of all parameters in order."""
     return MaskRequest.parameters()

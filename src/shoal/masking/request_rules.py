@@ -1,4 +1,4 @@
-"""Rules of a request: combinations of parameters that are refused, by name, before anything runs."""
+"""Check the parameters of a request and their combinations before a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_data", "check_method", "check_promises", "check_together"]
 
-# The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
+# The values of `engine` that a parameter allows; None is allowed where the size may choose the local engine.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
 
 
@@ -40,10 +40,10 @@ def check_together(request: MaskRequest) -> None:
 
 
 def check_promises(request: MaskRequest) -> None:
-    """Refuse promises of sensitive columns where there are none."""
+    """Refuse promises without sensitive columns."""
     if request.promises and request.confidential is None:
         raise InputError(
-            f"{parameter(next(iter(request.promises)))} requires confidential columns. Name them in "
+            f"{parameter(next(iter(request.promises)))} requires sensitive columns. Name them in "
             f"{parameter('confidential')}."
         )
 
@@ -61,21 +61,21 @@ def _check_engine(request: MaskRequest) -> None:
 
 
 def _check_values(request: MaskRequest) -> None:
-    for name, given in (("weights", request.weights is not None), ("sums", bool(request.sums))):
-        if given and request.aggregate != "mean":
+    for name, is_set in (("weights", request.weights is not None), ("sums", bool(request.sums))):
+        if is_set and request.aggregate != "mean":
             raise InputError(
                 f"{parameter(name)} requires {setting('aggregate', 'mean')}, got "
                 f"{setting('aggregate', request.aggregate)}."
             )
     if request.columns is None and request.rest != "drop":
         raise InputError(
-            f"{setting('rest', request.rest)} requires {parameter('columns')}: without it, every column has a proposed "
-            f"role. Name the columns to mask, or name those to release unchanged in {parameter('keep')}."
+            f"{setting('rest', request.rest)} requires {parameter('columns')}; without it, every column has a proposed "
+            f"role. Name the columns to mask, or the columns to release unchanged in {parameter('keep')}."
         )
     if request.integers == "totals" and (request.aggregate != "mean" or request.weights is not None):
         other = setting("aggregate", request.aggregate) if request.aggregate != "mean" else parameter("weights")
         raise InputError(
-            f"{setting('integers', 'totals')} keeps totals of means without weights, got {other}. Use "
+            f"{setting('integers', 'totals')} requires means without weights, got {other}. Use "
             f"{setting('integers', 'round')}, or leave that out."
         )
     if request.escape_formulas and not request.writes_csv:
@@ -95,12 +95,11 @@ def _check_blocks(request: MaskRequest) -> None:
     names = request.block_by
     if not names:
         raise InputError(
-            f"{parameter('block_by')} must name at least one masked column, got none. Leave it out for all."
+            f"{parameter('block_by')} must name at least one masked column, got none. Leave it out to use all columns."
         )
     if request.block is not None and not request.block:
         raise InputError(
-            f"{parameter('block_by')} sets how blocks are cut, but {parameter('block')} is 0: there are none. Leave it "
-            "out."
+            f"{parameter('block_by')} requires blocks, but {parameter('block')} is 0. Leave one of them out."
         )
     if request.split in ("univariate", "sorted") and len(names) > 1:
         raise InputError(
@@ -110,11 +109,11 @@ def _check_blocks(request: MaskRequest) -> None:
 
 
 def _check_seeds(request: MaskRequest) -> None:
-    given: dict[str, Any] = {
+    seeds: dict[str, Any] = {
         "seed": request.seed,
         "shuffle": None if isinstance(request.shuffle, bool) else request.shuffle,
     }
-    for name, value in given.items():
+    for name, value in seeds.items():
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if value is not None and (not whole or value < 0):
             raise InputError(f"{parameter(name)} must be a whole number of at least 0, got {value!r}.")
@@ -127,8 +126,8 @@ def _check_comparison(request: MaskRequest) -> None:
     _check_scale(request)
     if (request.importance or request.distance is not None) and request.options.get("bound"):
         raise InputError(
-            f"{option('bound')} cannot be combined with {parameter('importance')} or {parameter('distance')}: a bound "
-            "holds for the loss, in which all masked columns count alike. Leave it out."
+            f"{option('bound')} cannot be combined with {parameter('importance')} or {parameter('distance')}: it "
+            "bounds the loss, which weights all masked columns equally. Leave it out."
         )
 
 
@@ -147,8 +146,8 @@ def _check_scale(request: MaskRequest) -> None:
             )
     if request.rescales and request.options.get("bound"):
         raise InputError(
-            f"{option('bound')} cannot be combined with {parameter('scale')}: a bound holds for the loss, which is "
-            "measured in the units of the columns, while groups are formed on another scale. Leave one of them out."
+            f"{option('bound')} cannot be combined with {parameter('scale')}: it bounds the loss in the units of the "
+            "columns, but groups are formed on another scale. Leave one of them out."
         )
     if request.rescales and request.refine:
         raise InputError(
@@ -165,8 +164,8 @@ def _check_refine(request: MaskRequest) -> None:
     for name in ("weights", "distance", "importance"):
         if request.refine and getattr(request, name) is not None:
             raise InputError(
-                f"{parameter('refine')} lowers the loss, in which all records and columns count alike: it cannot be "
-                f"combined with {parameter(name)}. Leave one of them out."
+                f"{parameter('refine')} cannot be combined with {parameter(name)}: it lowers the loss, which weights "
+                "all records and columns equally. Leave one of them out."
             )
     if request.refine and request.aggregate != "mean":
         raise InputError(
@@ -179,8 +178,7 @@ def _check_effort(request: MaskRequest) -> None:
     if request.effort is not None and request.entry.anytime:
         raise InputError(
             f"{parameter('effort')} cannot be combined with method {request.title!r}, got "
-            f"{setting('effort', request.effort)}. Set how long it searches with {option('time_limit')} or "
-            f"{option('steps')}."
+            f"{setting('effort', request.effort)}. Limit its search with {option('time_limit')} or {option('steps')}."
         )
     if request.effort is not None and not request.searches(request.entry):
         raise InputError(
@@ -191,7 +189,7 @@ def _check_effort(request: MaskRequest) -> None:
 
 
 def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], nominal: Sequence[Name]) -> None:
-    """Refuse what the method, or the columns that it compares, do not allow; `nominal` have no order."""
+    """Refuse a request that does not fit the method or the compared columns; `nominal` columns have no order."""
     if not entry.whole_records:
         _check_columnwise(request, f"Method {entry.name!r} groups every column on its own")
     if entry.univariate and len(columns) != 1:
@@ -201,18 +199,18 @@ def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], n
         )
     if entry.confidential and "closeness" not in request.promises:
         raise InputError(
-            f"Method {entry.name!r} groups by a confidential column: it requires {parameter('confidential')} and "
+            f"Method {entry.name!r} groups by a sensitive column and requires {parameter('confidential')} and "
             f"{parameter('closeness')}. Set them, or use another method."
         )
     if nominal and (entry.univariate or not entry.whole_records):
         raise InputError(
-            f"Method {entry.name!r} sorts the values of a column, but those of {nominal[0]!r} have no order. Use a "
-            "method that groups whole records, such as 'mdav'."
+            f"Method {entry.name!r} sorts the values of a column, but the values of {nominal[0]!r} have no order. Use "
+            "a method that groups whole records, such as 'mdav'."
         )
 
 
 def _check_columnwise(request: MaskRequest, fact: str) -> None:
-    """Refuse what only groups of whole records can do."""
+    """Refuse parameters that require groups of whole records."""
     for name, value in (("distance", request.distance), ("importance", request.importance or None)):
         if value is not None:
             raise InputError(f"{fact}: {parameter(name)} cannot be combined with it. Leave it out.")
@@ -220,19 +218,18 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
         raise InputError(f"{fact}, but {parameter('refine')} moves whole records. Leave it out.")
     if request.sums:
         raise InputError(
-            f"{fact}, which breaks sums: {parameter('sums')} cannot be combined with it. Leave it out, or use a method "
-            "that groups whole records, such as 'mdav'."
+            f"{fact}, which breaks the rules of {parameter('sums')}. Leave it out, or use a method that groups whole "
+            "records, such as 'mdav'."
         )
     for name in ("unit", "confidential"):
         if getattr(request, name) is not None:
             raise InputError(
-                f"{fact}: {parameter(name)} cannot be combined with it. Use a method that groups whole records, such "
-                "as 'mdav'."
+                f"{fact}, but {parameter(name)} requires groups of whole records. Use a method such as 'mdav'."
             )
 
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
-    """Refuse what the table does not allow; `dask` and `spark` mark their DataFrames."""
+    """Refuse a request that does not fit the type of its table; `dask` and `spark` mark DataFrames of those engines."""
     from shoal.tables.files import check_reading, is_database
 
     if dask:
@@ -240,10 +237,10 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
     if spark:
         _check_clustered(request, "spark", "a Spark DataFrame")
     if request.labels is not None:
-        for what, path in (("input", data), ("output", request.output)):
+        for noun, path in (("input", data), ("output", request.output)):
             if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(request.labels).resolve():
                 raise InputError(
-                    f"{parameter('labels')} must not name the {what}, got {request.labels}. Use another file."
+                    f"{parameter('labels')} must not name the {noun}, got {request.labels}. Use another file."
                 )
     if is_database(data):
         _check_in_memory(request)
@@ -251,23 +248,23 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
 
 
 def _check_in_memory(request: MaskRequest) -> None:
-    """Refuse to mask the table of a database beyond memory."""
+    """Refuse engines beyond memory for a database."""
     for name in ("engine", *OF_ENGINES):
         value = getattr(request, name)
         if value not in (None, "memory"):
             raise InputError(
-                f"{setting(name, value)} cannot be combined with a database, whose table is masked in memory. To mask "
-                "it beyond memory, export it to a Parquet file first."
+                f"{setting(name, value)} cannot be combined with a database, whose table is masked in memory. Leave it "
+                "out, or export a larger table to a Parquet file first."
             )
 
 
 def check_lines(request: MaskRequest) -> None:
-    """Refuse files that are not laid out as plain tables where they are read in parts."""
+    """Refuse files with lines above the header, or without a header, for engines that read files in parts."""
     for name in ("skip_rows", "no_header"):
         if value := getattr(request.reading, name):
             raise InputError(
-                f"{setting(name, value)} requires {setting('engine', 'memory')}. For a table beyond memory, write the "
-                "names of the columns into the first line of each file."
+                f"{setting(name, value)} requires {setting('engine', 'memory')}. For a table beyond memory, put the "
+                "names of the columns in the first line of each file."
             )
 
 

@@ -1,4 +1,4 @@
-"""Unchanged columns that reveal a masked one: another spelling, code or unit of the same values. O(n d log n)."""
+"""Find unchanged columns that reveal a masked one: the same values in another spelling, code or unit. O(n d log n)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["revealing_columns"]
 
 
 def revealing_columns(originals: pl.DataFrame, unchanged: Sequence[Name], masked: Sequence[Name]) -> dict[Name, Name]:
-    """Return the unchanged columns whose values correspond one to one to those of a masked column, and that column.
+    """Return each unchanged column whose values correspond one to one to those of a masked column, with that column.
 
-    `originals` has the values of the unchanged columns, then those of the masked ones. Columns without equal values
-    always correspond; they count only if both sort the records in the same or the opposite order.
+    `originals` holds the unchanged columns, then the masked ones. Columns without equal values always correspond; they
+    count only if both sort the records in the same or the opposite order.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def revealing_columns(originals: pl.DataFrame, unchanged: Sequence[Name], masked
 
 
 def _correspond(one: pl.Series, two: pl.Series, distinct: int) -> bool:
-    """Return whether equal values go with equal values in both, more often than by chance or in order."""
+    """Return True if two ranked columns correspond one to one; columns of few repeats must share an order."""
     if 2 * distinct > len(one):
         return bool((one == two).all() or (one + two == distinct + 1).all())
     return pl.DataFrame([one.alias("one"), two.alias("two")]).n_unique() == distinct

@@ -1,4 +1,4 @@
-"""The role of every column: masked, stratum, weight, unit, confidential, dropped; refused where it has two."""
+"""Decide the role of every column: masked, stratum, weight, unit, sensitive or left out; refuse two roles at once."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ NUMBER = Number()
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """The columns that are looked at."""
+    """The columns of a masking by role, with their kinds and options."""
 
     masked: tuple[Name, ...]
     by: tuple[Name, ...]
     weights: Name | None
-    unit: Name | None  # the column that says whose records they are
-    kinds: tuple[Kind, ...]  # of each masked column
-    given: frozenset[Name]  # columns whose kind was named by the user
+    unit: Name | None
+    kinds: tuple[Kind, ...]  # per masked column
+    given: frozenset[Name]  # columns whose kind the user set
     released: tuple[Name, ...]  # all columns of the release, in order
-    importance: tuple[float, ...] | None  # of each masked column, if not all count alike
-    codes: Codes  # numbers and texts that stand for missing in masked columns
-    scales: Mapping[Name, Scale] = field(default_factory=dict)  # how dates, times and durations are counted
+    importance: tuple[float, ...] | None  # per masked column; None if all are equally important
+    codes: Codes  # codes for missing values of masked columns
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # units of dates, times and durations
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
-    rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
-    rounding: tuple[float, ...] = ()  # of each rule: how far rounding may take its total from the sum
-    totals: bool = False  # whether columns of whole numbers keep their totals
+    rules: tuple[Rule, ...] = ()  # sum rules, in order
+    rounding: tuple[float, ...] = ()  # per rule: tolerance between its total and the sum
+    totals: bool = False  # True: columns of whole numbers keep their totals
     confidential: tuple[Chosen, ...] = ()
-    block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
-    typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
+    block_by: tuple[Name, ...] = ()  # masked columns along which blocks are cut; empty for all
+    typed: tuple[Name, ...] = ()  # text columns that are released as numbers if all their cells are numbers
 
     @cached_property
     def kind_of(self) -> dict[Name, Kind]:
@@ -61,15 +61,15 @@ class Columns:
         return tuple(name for name in self.released if name not in unknown)
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
-        """Return those of some masked columns that decide which records are alike."""
+        """Return the columns among `names` that count in similarity."""
         counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
         return [name for name in names if counts[name] > 0]
 
     def layout(self, types: Mapping[Name, Any]) -> Layout:
-        """Return the columns of the released table, some with the types that they have in all parts."""
+        """Return the columns of the released table, with `types` for columns that have the same type in all parts."""
         return Layout(
             list(self.released),
-            # Categories are released in the type of their column, so that it is read once more.
+            # Categories are released in the type of their original column.
             [name for name in self.released if name not in self.masked or name in self.categories],
             [name for name, kind in self.kind_of.items() if kind.numeric],
             types,
@@ -87,45 +87,45 @@ class Columns:
 
     @property
     def with_own_cells(self) -> tuple[Name, ...]:
-        """The columns that are released with cells of the table: those that are not masked, and categories."""
+        """The columns released with original cells: unmasked columns and categories."""
         kinds = self.kind_of
         return tuple(name for name in self.released if name not in kinds or kinds[name].released_cells)
 
     @property
     def scaled(self) -> dict[Name, Kind]:
-        """The masked columns that are counted on a scale that all parts share."""
+        """The masked columns that need a unit common to all parts, such as dates."""
         return {name: kind for name, kind in self.kind_of.items() if kind.scaled}
 
     @property
     def scales_of_comparison(self) -> dict[Name, str]:
-        """The scales of the masked columns that are compared on another scale than their own."""
+        """The scale of each masked column that is compared on another scale than its own."""
         return {name: kind.compared_on for name, kind in self.kind_of.items() if kind.compared_on != "linear"}
 
     @property
     def words(self) -> dict[Name, str]:
-        """The kinds of the masked columns that are not plain numbers."""
+        """The kind of each masked column that does not hold plain numbers."""
         named = {name: kind.word for name, kind in self.kind_of.items() if not kind.additive}
         return named | {name: scale.word for name, scale in self.scales.items()}
 
     @property
     def categories(self) -> frozenset[Name]:
-        """The masked columns that hold no numbers."""
+        """The masked columns without numbers."""
         return frozenset(name for name, kind in self.kind_of.items() if not kind.numeric)
 
     @property
     def zero_places(self) -> list[int]:
-        """The places of the columns whose zeros are kept."""
+        """The indices of the columns whose zeros are kept."""
         return [self.masked.index(name) for name in self.zeros]
 
     def read(self) -> list[Name]:
-        """Return all of them."""
+        """Return all columns that must be read."""
         apart = [name for name in (self.weights, self.unit) if name is not None]
         confidential = (column.name for column in self.confidential)
         return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed]))
 
 
 def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
-    """Return the columns to mask and those that are looked at besides."""
+    """Return the columns of a request by role."""
     names, by = list(schema.names), list(request.by or ())
     weights = request.weights if isinstance(request.weights, (str, int)) else None
     for name in by:
@@ -143,8 +143,8 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     for name in masked:
         if name in by:
             raise InputError(
-                f"{parameter('columns')} and {parameter('by')} both name column {name!r}: it cannot be masked and "
-                "split by."
+                f"{parameter('columns')} and {parameter('by')} both name column {name!r}. A masked column cannot be a "
+                "stratum; name it in one of them."
             )
     if request.unit is not None and request.unit in (*masked, *by, weights):
         raise InputError(
@@ -173,7 +173,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
 
 
 def _left_out(request: MaskRequest, names: Sequence[Name], released: Sequence[Name | None]) -> list[Name]:
-    """Return the columns that are not released: those that are dropped, and others without a role."""
+    """Return the columns to leave out: identifiers and, by default, columns without a role."""
     dropped, roleless = list(request.identifiers or ()), list[Name]()
     indexes = stored_indexes(names)
     for name in names:
@@ -196,11 +196,11 @@ def _left_out(request: MaskRequest, names: Sequence[Name], released: Sequence[Na
 
 
 def identifiers_of(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> dict[Name, str]:
-    """Return the released columns that look like identifiers, among them the units unless they are numbered again."""
+    """Return the released columns that look like identifiers; a unit column is one unless its units are renumbered."""
     others = {name: reason for name, reason in reasons.items() if name not in (request.unit, columns.weights)}
     if request.unit not in columns.released or request.shuffled:
         return others
-    return {request.unit: "it says whose records they are, under the numbers of the original", **others}
+    return {request.unit: "it is the unit column with its original values", **others}
 
 
 def check_identifiers(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> None:
@@ -224,19 +224,19 @@ def check_modes(reasons: Mapping[Name, str]) -> None:
 
 
 def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
-    """Return the request with the method that compares these columns, and all its options."""
+    """Return the request with its method for these columns and all options of the method."""
     settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
     for kind in columns.kinds if not settled.entry.whole_records else ():
         if kind.columns:
             raise InputError(
-                f"Method {settled.entry.name!r} groups every column on its own, but columns {listed(kind.columns)} are "
-                "one value. Use a method that groups whole records."
+                f"Method {settled.entry.name!r} groups every column on its own, but columns {listed(kind.columns)} "
+                "form one value. Use a method that groups whole records."
             )
     return settled
 
 
 def _on_scales(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Kind, ...]:
-    """Return the kinds of the masked columns, those of numbers with their scale; refuse a scale of another column."""
+    """Return the kinds of the masked columns, numbers with their scale; refuse a scale for a column without numbers."""
     kinds = {name: _kind_of(name, request.kinds or {}, schema) for name in masked}
     scales = request.scale
     if isinstance(scales, str):
@@ -255,27 +255,27 @@ def _on_scales(request: MaskRequest, masked: list[Name], schema: Schema) -> tupl
 
 
 def _check_whole(request: MaskRequest, masked: Sequence[Name], kinds: Mapping[Name, Kind]) -> None:
-    """Refuse to mask one of several columns that are one value, or each on its own."""
+    """Refuse to mask only some of the columns that form one value, or with different kinds."""
     for name in masked:
         columns = kinds[name].columns if name in kinds else ()
         if outside := [partner for partner in columns if partner not in masked or kinds.get(partner) != kinds[name]]:
             raise InputError(
-                f"Column {name!r} is one value with column {outside[0]!r}, which is not masked or has another kind. "
-                f"Name it in 'columns' too, and give the kind to both: {{{columns!r}: …}}."
+                f"Column {name!r} forms one value with column {outside[0]!r}, which is not masked or has another kind. "
+                f"Name it in 'columns' too, and set the kind of both: {{{columns!r}: …}}."
             )
 
 
 def _confidential(
     request: MaskRequest, names: Sequence[Name], taken_names: Sequence[Name], schema: Schema
 ) -> tuple[Chosen, ...]:
-    """Return the confidential columns; refuse one that is named for something else too."""
+    """Return the sensitive columns; refuse a column with another role."""
     user_kinds, sensitive = request.kinds or {}, list[Chosen]()
     for name in request.confidential or ():
         check_name(name, names, "confidential")
         if name in taken_names or name in [column.name for column in sensitive]:
             raise InputError(
                 f"{parameter('confidential')} names column {name!r}, which is masked, a stratum, the weight, the unit, "
-                "dropped, or named twice. A confidential column is released unchanged: name it once."
+                "left out, or named twice. A sensitive column is released unchanged: name it once."
             )
         levels = schema.levels.get(name, ())
         sensitive.append(Chosen(name, user_kinds.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
@@ -285,10 +285,10 @@ def _confidential(
 
 
 def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
-    """Return the sums that are kept; refuse one with a column that is not masked or holds no numbers."""
+    """Return the sum rules; refuse a rule with a column that is not masked or holds no numbers."""
     if not request.sums:
         return ()
-    spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
+    spelled = {str(name): name for name in schema.names}  # the columns of an array are named 0, 1, …
     rules = [read_rule(text) for text in request.sums]
     for rule in rules:
         for name in rule.columns:
@@ -296,10 +296,12 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
         outside = [name for name in rule.columns if spelled[name] not in masked]
         if outside:
             all_of_them = len(outside) == len(rule.columns)
-            way = "Leave the rule out: it holds as before" if all_of_them else f"Name it in {parameter('columns')} too"
+            remedy = f"Name it in {parameter('columns')} too"
+            if all_of_them:
+                remedy = "Leave the rule out: unchanged columns keep it"
             raise InputError(
                 f"{parameter('sums')} contains {rule.text!r}, but column {outside[0]!r} is not "
-                f"masked{', nor is any other of it' if all_of_them else ''}. {way}."
+                f"masked{', nor is any other column of the rule' if all_of_them else ''}. {remedy}."
             )
         for name in rule.columns:
             kind = _kind_of(spelled[name], request.kinds or {}, schema)
@@ -312,7 +314,7 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
 
 
 def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
-    """Return the columns that a parameter names; refuse one that is not masked or holds no numbers."""
+    """Return the columns named in a parameter; refuse a column that is not masked or holds no numbers."""
     names = list(getattr(request, role) or ())
     for name in names:
         check_name(name, list(schema.names), role)
@@ -331,7 +333,7 @@ def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: 
 
 
 def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
-    """Return how much each masked column counts; None if all do alike."""
+    """Return the importance of each masked column; None if all are equally important."""
     if request.distance is None and request.importance is None:
         return None
     importance, decide = dict(request.importance or {}), masked if request.distance is None else request.distance
@@ -339,8 +341,8 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
         for name in names:
             if name not in masked:
                 raise InputError(
-                    f"{parameter(role)} names column {name!r}, which is not masked. Masked are {listed(masked)}; name "
-                    f"it in {parameter('columns')} too."
+                    f"{parameter(role)} names column {name!r}, which is not masked. Masked columns: {listed(masked)}. "
+                    f"Name it in {parameter('columns')} too."
                 )
     if not decide:
         raise InputError(f"{parameter('distance')} must name at least one masked column, got none.")
@@ -348,7 +350,7 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
 
 
 def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmasked: list[Name]) -> None:
-    """Refuse columns that are named for two things at once."""
+    """Refuse columns with two roles, and missing codes or kinds of columns that are not masked."""
     names = list(schema.names)
     dropped, keep = request.identifiers or (), request.keep or ()
     for role, columns in (("identifiers", dropped), ("keep", keep)):
@@ -372,8 +374,8 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmas
             )
         if name in schema.timed:
             raise InputError(
-                f"{parameter('missing_codes')} names column {name!r}, whose type is dates, times or durations without "
-                "codes. Make the cells missing that mean nothing."
+                f"{parameter('missing_codes')} names column {name!r}, which has a type of dates, times or durations: "
+                "it cannot hold codes. Make such cells missing instead."
             )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
@@ -390,8 +392,8 @@ def _kind_of(name: Name, user_kinds: Mapping[Name, Kind], schema: Schema) -> Kin
     if name in schema.timed:
         if user_kinds.get(name, Date()) != Date():
             raise InputError(
-                f"Column {name!r} already has a type of dates, times or durations, so its kind is shoal.Date() without "
-                f"a format; got {user_kinds[name]!r}. Leave it out of {parameter('kinds')}."
+                f"Column {name!r} already has a type of dates, times or durations; its kind must be shoal.Date() "
+                f"without a format, got {user_kinds[name]!r}. Leave it out of {parameter('kinds')}."
             )
         return Date()
     if name in user_kinds:

@@ -1,8 +1,8 @@
-"""Strata with fewer than k records or units, and rare patterns of missing cells: left out, or joined to others.
+"""Join or suppress strata with fewer than k records or units, and rare missing-value patterns.
 
-A stratum below k is joined to the nearest of those that share most of the first columns of `by`, the smallest first. A
-rare pattern within a stratum is joined to another, or to some records of another; all of them then miss what either
-misses. What makes fewer cells missing is done.
+Small strata are joined smallest first, each to the nearest of those that share most of the first columns of `by`. A
+rare pattern within a stratum is joined to another pattern, or to some of its records; the joined records are missing
+the columns of both patterns. The join that makes fewer cells missing is used.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ __all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata", "s
 
 Stratum = tuple[object, ...]
 Pattern = tuple[bool, ...]
-DIGITS = 9  # of distances: sums of other parts differ in the last digits, and must not decide
+DIGITS = 9  # of distances: the last digits depend on the division into parts and must not decide
 
 
 def small_cells(
     request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics], dialect: Dialect | None
 ) -> frozenset[Cell]:
-    """Return the cells with fewer than k records, as the parts spell them."""
+    """Return the cells with fewer than k records or units, as spelled in the parts."""
     roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
     sizes = count_cells(request, parts, roots, len(numbered))
     return frozenset(
@@ -64,25 +64,25 @@ def small_cells(
 
 @dataclass(frozen=True)
 class Sums:
-    """Of each cell or stratum, the number and the sum of the coordinates of its records; and the squares of all."""
+    """The counts and sums of the coordinates per cell or stratum, and the sums of squares of all records."""
 
     counts: Ints
     sums: Floats
     squares: Floats
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums of both."""
+        """Return the combined sums."""
         return Sums(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
 
 
 class Held(NamedTuple):
-    """How many records a pattern has, and whom k counts among them."""
+    """The number of records of a pattern, and the holders that k counts among them."""
 
     records: int
     holders: frozenset[object]
 
     def plus(self, other: Held) -> Held:
-        """Return both together."""
+        """Return the combined records and holders."""
         return Held(self.records + other.records, self.holders | other.holders)
 
 
@@ -103,7 +103,7 @@ def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: 
 def join_small(
     records: Records, request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]
 ) -> Moves | None:
-    """Return how small strata and rare patterns are joined; None if there are none."""
+    """Return the moves that join small strata and rare patterns; None if none is needed."""
     check_records(request, columns, parts)
     spelled, changed = spell_strata(columns, [part.cells for part in parts], records.dialect)
     roots, cells = number_cells(spelled)
@@ -150,9 +150,9 @@ def join_small(
 def _coordinates(
     records: Records, columns: Columns, parts: Sequence[PartStatistics], roots: Sequence[Ints], where: Ints
 ) -> tuple[Ints, Floats]:
-    """Return, of each stratum and coordinate, how many records do not miss it, and their sum in standardised columns.
+    """Return the counts and the standardised sums of present values, per stratum and coordinate.
 
-    `roots` are the numbers of the cells of each part, `where` is the stratum of each cell.
+    `roots` holds the numbers of the cells of each part, `where` the stratum of each cell.
     """
     codings, codes = code_values(columns, parts)
     embedding = Embedding(codings)
@@ -163,21 +163,21 @@ def _coordinates(
 
 
 def _within(limits: Floats) -> Scaling:
-    """Return what brings every column between 0 and 1, so that sums of parts cost no digits."""
+    """Return a scaling of every column to the interval from 0 to 2, so that sums over parts lose no digits."""
     low, high = (np.where(np.isfinite(row), row, 0.0) for row in limits)
     reach = high / 2 - low / 2
     return Scaling(low, np.where(reach > 0, reach, 1.0), np.zeros(len(low)), np.ones(len(low)))
 
 
 def _totals(where: Ints, values: Any) -> Any:
-    """Add up what is known of cells, by stratum."""
+    """Add up values of cells by stratum."""
     totals = np.zeros((int(where.max()) + 1, *values.shape[1:]), dtype=values.dtype)
     np.add.at(totals, where, values)
     return totals
 
 
 def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
-    """Return the sums of each stratum in standardised columns; categories are standardised already."""
+    """Return the sums per stratum in standardised columns; categories are standardised already."""
     counts = np.maximum(sums.counts.sum(axis=0), 1)
     mean = sums.sums.sum(axis=0) / counts
     spread = np.sqrt(np.maximum(sums.squares / counts - np.square(mean), 0.0))
@@ -191,10 +191,10 @@ def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
 def join_strata(
     strata: Sequence[Stratum], holders: Sequence[frozenset[object]], counts: Ints, sums: Floats, k: int
 ) -> list[int]:
-    """Return the stratum that each is joined to, its own number if it is the first of them; each then has k holders.
+    """Join strata until each has k holders; return for each stratum the number of the first one joined with it.
 
-    Of each coordinate of a stratum, `counts` and `sums` hold the number of records that do not miss it, and their sum.
-    Distances are means over the coordinates that both know.
+    `counts` and `sums` hold the number and the sum of the present values per stratum and coordinate. Distances are
+    means over the coordinates with values in both strata.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def join_strata(
     joined_holders, counts, sums = list(holders), counts.copy(), sums.copy()
     sizes = np.array([len(holder_set) for holder_set in joined_holders])
     value_numbers: dict[object, int] = {}
-    # The values that a joined stratum has in a column are a set; equal sets have equal numbers.
+    # The values of a joined stratum in a column form a set; equal sets have equal numbers.
     values = [[frozenset([value]) for value in stratum] for stratum in strata]
     numbers = np.array(
         [[value_numbers.setdefault(value, len(value_numbers)) for value in row] for row in values], dtype=np.int64
@@ -238,13 +238,13 @@ def join_strata(
 
 
 class JoinedPatterns(NamedTuple):
-    """What becomes of the patterns of missing values of a stratum."""
+    """The joined missing-value patterns of a stratum."""
 
-    becomes: dict[Pattern, Pattern]  # by pattern: what its records miss then
-    donations: dict[Pattern, list[Donation]]  # by pattern: records that miss something else
+    becomes: dict[Pattern, Pattern]  # by pattern: the new pattern of its records
+    donations: dict[Pattern, list[Donation]]  # by pattern: records that get another pattern
 
     def blanked(self, patterns: Mapping[Pattern, Held]) -> int:
-        """Return the number of cells that are made missing."""
+        """Return the number of cells made missing."""
         joined = sum(held.records * (sum(self.becomes[p]) - sum(p)) for p, held in patterns.items())
         return joined + sum(
             made.records * (sum(made.missing) - sum(self.becomes[p]))
@@ -254,10 +254,10 @@ class JoinedPatterns(NamedTuple):
 
 
 def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = False) -> JoinedPatterns:
-    """Return the pattern that the records of each get, such that every one has k records, or units.
+    """Join missing-value patterns until every one has k records or units.
 
-    The rarest is joined to all records of another pattern, or to as many of them as it needs if that pattern keeps k;
-    `whole` allows only the former. The fewest cells are made missing; of several patterns the rarer is chosen.
+    The rarest pattern is joined to all records of another one, or to as many of them as it needs if k remain; `whole`
+    allows only the former. Each join makes as few cells missing as possible; ties go to the rarer pattern.
 
     Examples
     --------
@@ -274,10 +274,10 @@ def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = Fal
 
 
 def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> JoinedPatterns:
-    """Join the rarest pattern to the one that costs least, until all have k; cheap steps may cost most in the end."""
+    """Join the rarest pattern to the cheapest other one until all have k; this greedy order may not be the cheapest."""
     remaining, becomes = dict(patterns), {pattern: pattern for pattern in patterns}
     donations: dict[Pattern, list[Donation]] = {}
-    untouched = set() if whole else set(patterns)  # patterns whose records are those of the table
+    untouched = set() if whole else set(patterns)  # patterns that hold only their original records
 
     def size(pattern: Pattern) -> int:
         return len(remaining[pattern].holders) if whole else remaining[pattern].records
@@ -293,7 +293,7 @@ def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> 
         donors, changed = remaining.pop(best.partner), {rare}
         if best.records < donors.records:
             remaining[best.partner] = donors._replace(records=donors.records - best.records)
-            donors = Held(best.records, frozenset())  # no holders are counted where records are donated
+            donors = Held(best.records, frozenset())  # donations count records, not holders
             donations.setdefault(best.partner, []).append(Donation(best.records, best.union))
         else:
             changed.add(best.partner)
@@ -308,11 +308,11 @@ def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> 
 
 
 class _Option(NamedTuple):
-    """A way to join a rare pattern."""
+    """A candidate for joining a rare pattern."""
 
-    cost: int  # cells that are made missing
+    cost: int  # cells made missing
     partner: Pattern
-    records: int  # of the partner
+    records: int  # records taken from the partner
     union: Pattern
 
 
@@ -323,7 +323,7 @@ def _option(remaining: Mapping[Pattern, Held], rare: Pattern, partner: Pattern, 
 
 
 def _donors(rare: Held, partner: Held, k: int, *, whole: bool) -> list[int]:
-    """Return how many records of a partner may join a rare pattern: all, or those that it needs if k stay."""
+    """Return the possible numbers of records that join a rare pattern: all, or only as many as needed if k remain."""
     needed = k - rare.records
     return [partner.records] if whole or partner.records - needed < k else [partner.records, needed]
 
@@ -335,10 +335,10 @@ def _donations(
     joined: Sequence[JoinedPatterns],
     becomes: Sequence[Pattern],
 ) -> tuple[dict[tuple[int, Cell], list[Donation]], int]:
-    """Return which records of each part miss more columns, the first ones of their cell, and how many cells that makes.
+    """Return the donations per part and cell, from the first records of the cell, and the number of cells made missing.
 
-    `joined` and `becomes` are those of each cell. Cells give in the order in which the table spells them first, so that
-    its division into parts decides nothing.
+    `joined` and `becomes` hold one entry per cell. Cells donate in their order of appearance in the table, so that the
+    result does not depend on the division into parts.
     """
     left = {(id(patterns), missing): list(made) for patterns in joined for missing, made in patterns.donations.items()}
     donations: dict[tuple[int, Cell], list[Donation]] = {}
@@ -364,7 +364,7 @@ def _donations(
 
 
 def _names(request: MaskRequest, columns: Columns, strata: Sequence[Stratum], groups: Sequence[int]) -> list[Stratum]:
-    """Return what each stratum reads in the release: the values of all that are joined, or their common ancestor."""
+    """Return the released values of each stratum: those of all joined strata, or their common ancestor."""
     names: list[Stratum] = list(strata)
     joined: dict[int, list[int]] = {}
     for i, group in enumerate(groups):
@@ -385,7 +385,7 @@ def _name(request: MaskRequest, column: object, values: Sequence[object]) -> obj
 
 
 def _notes(columns: Columns, groups: Sequence[int], joined: Sequence[JoinedPatterns], blanked: int) -> list[str]:
-    """Say what was joined."""
+    """Return notes on joined strata and on cells made missing."""
     notes, counted = [], holders(columns.unit)
     sizes = [size for size in Counter(groups).values() if size > 1]
     if sizes:
@@ -396,7 +396,7 @@ def _notes(columns: Columns, groups: Sequence[int], joined: Sequence[JoinedPatte
     if blanked:
         notes.append(
             f"{count(blanked, 'cell')} {agreeing(blanked, 'was', 'were')} made missing, so that at least k {counted} "
-            f"of a stratum miss the same columns ({setting('small', 'merge')}); each counts in the loss with all its "
-            "squared deviation"
+            f"of a stratum have the same missing columns ({setting('small', 'merge')}); each adds its squared "
+            "deviation from the mean to the loss"
         )
     return notes

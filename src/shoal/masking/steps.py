@@ -1,4 +1,4 @@
-"""The steps of a masking that run where the records are: plain functions of a part.
+"""The steps of a masking that run where the records are, as plain functions of a part.
 
 read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► release the part ─► count what was released
 """
@@ -57,7 +57,7 @@ __all__ = [
 
 
 def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Codes) -> tuple[Arrays, dict[Name, Span]]:
-    """Look at the dates, times and durations of a part: all parts together say how they are counted."""
+    """Return the spans of the dates, times and durations of a part, from which their common units are chosen."""
     coded = table.coded(codes)
     spans = {name: coded.cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
     return {"X": np.empty((table.rows, 0))}, spans
@@ -66,7 +66,7 @@ def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Code
 def scan_storages(
     table: Table, first: int, columns: Columns, names: Sequence[Name]
 ) -> tuple[Arrays, dict[Name, Storage | None]]:
-    """Look at the numbers of some columns of a part: all parts together show how many decimals a column has."""
+    """Return the storages of some columns of numbers of a part, which hold their numbers of decimals."""
     coded, kinds = table.coded(columns.codes), columns.kind_of
     storages = {
         name: coded.cells_of(name, kinds[name], first, named=name in columns.given)[name].storage for name in names
@@ -77,9 +77,9 @@ def scan_storages(
 def read_part(
     table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
 ) -> tuple[Arrays, PartStatistics]:
-    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
+    """Read the numbers of a part: X, the cell and weight of each record, and the released records.
 
-    Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
+    Records with missing values are suppressed under the policy "drop". Records of small cells are moved.
     """
     coded = table.coded(columns.codes)
     read, values = _read_columns(coded, first, columns)
@@ -141,8 +141,8 @@ def read_part(
 
 
 def _missing_cells(read: Sequence[Column]) -> tuple[Ints, Bools, Bools]:
-    """Return the number of missing cells of each column, which records miss any, and which cells are missing."""
-    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
+    """Return the number of missing values per column, the incomplete records and the missing cells."""
+    # Per column: most columns have no missing value, and scanning a column is faster than scanning rows.
     missing = [np.isnan(column.values) for column in read]
     total = np.array([np.count_nonzero(cells) for cells in missing])
     incomplete: Bools = np.logical_or.reduce(missing)
@@ -150,7 +150,7 @@ def _missing_cells(read: Sequence[Column]) -> tuple[Ints, Bools, Bools]:
 
 
 def _read_beside(table: Table, first: int, columns: Columns, weights: Floats | None) -> dict[str, Any]:
-    """Return the weights and the units of the records, where they have any."""
+    """Return the weights and the units of the records, if any."""
     arrays: dict[str, Any] = {}
     if columns.weights is not None or weights is not None:
         arrays["weights"] = _read_weights(table, first, columns.weights, weights)
@@ -161,7 +161,7 @@ def _read_beside(table: Table, first: int, columns: Columns, weights: Floats | N
 
 def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
     for column, ends in zip(read, limits.T, strict=True):
-        # Bounds of a column without any value are infinite too.
+        # The bounds of a column without values are infinite too.
         if np.isinf(ends).any() and np.isinf(column.values).any():
             record = int(np.argmax(np.isinf(column.values)))
             raise InputError(
@@ -172,8 +172,8 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
         if np.isfinite(ends).all() and np.abs(ends).max() > FARTHEST:
             record = int(np.nanargmax(np.abs(column.values)))
             raise InputError(
-                f"Column {column.name!r} must lie within ±{FARTHEST:g}, but record {first + record + 1} holds "
-                f"{column.values[record]}. Correct it, or count it in a larger unit."
+                f"Column {column.name!r} must be within ±{FARTHEST:g}, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or use a larger unit."
             )
 
 
@@ -202,7 +202,7 @@ def _identifying(table: Table, names: list[Name]) -> dict[Name, str]:
 
 
 def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
-    """Return the masked columns as numbers, and the values of those that are codes."""
+    """Return the masked columns as numbers, and the values behind the codes of categories."""
     pairs = [
         kind.read(name, table.cells_of(name, kind, first, named=name in columns.given), first, columns.scales.get(name))
         for name, kind in columns.kind_of.items()
@@ -211,39 +211,39 @@ def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Colu
 
 
 def _read_weights(table: Table, first: int, name: Name | None, numbers: Floats | None) -> Floats:
-    values, what = numbers, f"{parameter('weights')}"
+    values, subject = numbers, f"{parameter('weights')}"
     if values is None:
-        values, what = table[name].numbers(first).values, f"Column {name!r}, the weights,"
+        values, subject = table[name].numbers(first).values, f"Weight column {name!r}"
     elif values.shape != (table.rows,):
-        raise InputError(f"{what} must have one number per record ({table.rows}), got shape {values.shape}.")
+        raise InputError(f"{subject} must have one number per record ({table.rows}), got shape {values.shape}.")
     bad = ~((values >= 1 / FARTHEST) & (values <= FARTHEST))
     if bad.any():
         record = int(np.argmax(bad))
         rule = f"from {1 / FARTHEST:g} to {FARTHEST:g}" if 0 < values[record] < np.inf else "positive"
         raise InputError(
-            f"{what} must be {rule}, but record {first + record + 1} holds {values[record]}. Correct it, or leave the "
-            "record out."
+            f"{subject} must be {rule}, but record {first + record + 1} holds {values[record]}. Correct it, or remove "
+            "the record."
         )
     return values
 
 
 def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
-    """Return a number for each record that is the same for records of a unit, however its cells are spelled.
+    """Return a number for the unit of each record, the same for all spellings of a unit.
 
-    A refusal names the record, counted from `first`; it names none if that is None.
+    A refusal names the record, counted from `first`, or no record if `first` is None.
     """
     cells = table.cells([name])["0"]
     if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Duration):
         raise InputError(
-            f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Use another column."
+            f"Unit column {name!r} must hold numbers or text, but its type is {cells.dtype}. Use another column."
         )
     text = composed_cells(cells.cast(pl.String).str.strip_chars())
     lacking = present_cells(text).is_null()
     if lacking.any():
         which = "one" if first is None else f"record {first + int(lacking.arg_max() or 0) + 1}"
         raise InputError(
-            f"Unit column {name!r} is empty in {which}; every record needs a unit. Fill it in, or leave such records "
-            "out first."
+            f"Unit column {name!r} is empty in {which}; every record needs a unit. Fill it in, or remove such records "
+            "first."
         )
     # 7, 07 and 7.0 are one unit.
     words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
@@ -261,8 +261,7 @@ def _cells(
     for name, cells in zip(by, strata, strict=True):
         if cells.dtype.is_nested():
             raise InputError(
-                f"Column {name!r}, a stratum, must hold single values, but its type is {cells.dtype}. Use another "
-                "column."
+                f"Stratum column {name!r} must hold single values, but its type is {cells.dtype}. Use another column."
             )
     misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
     zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
@@ -273,7 +272,7 @@ def _cells(
 
 
 def _moved(table: Table, first: int, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
-    """Say which numbers are made missing, and which records are left out."""
+    """Return the cells that are made missing and the records that are suppressed."""
     if not moves.patterns:
         return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
     codes, cells = _cells(table, columns, X, holes)
@@ -293,15 +292,15 @@ def _moved(table: Table, first: int, columns: Columns, X: Floats, holes: Bools, 
 
 
 def number_of_cells(arrays: Arrays, own: Own) -> Ints:
-    """Return the number of each record's cell in the whole table, from that of each code of the part."""
+    """Return the table-wide number of each record's cell."""
     if "codes" in arrays:
         return own.cells[arrays["codes"]]
     return np.full(len(arrays["X"]), own.cells[0] if len(own.cells) else 0)
 
 
-def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
-    """Return the numbers of a part, with the codes that its categories have in the whole table."""
-    X = arrays[what]
+def numbers_of(arrays: Arrays, own: Own, name: str = "X") -> Floats:
+    """Return the numbers of a part, with table-wide codes for its categories."""
+    X = arrays[name]
     if all(codes is None for codes in own.codes):
         return X
     X = X.copy()
@@ -313,13 +312,13 @@ def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
 
 
 def look(part: int, arrays: Arrays, own: Own, rescalings: Rescalings, function: Any, arguments: Sequence[Any]) -> Any:
-    """Run a function of `shoal.blocks` on the numbers of a part, some of them on another scale."""
+    """Run a function of `shoal.blocks` on the numbers of a part, on their scales of comparison."""
     X = rescaled(numbers_of(arrays, own), rescalings)
     return function(own.first, X, number_of_cells(arrays, own), *arguments)
 
 
 def records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
-    """Return counters of the records of each unit of a part."""
+    """Return counters of the records per unit of a part."""
     return record_counters(arrays["unit"].reshape(-1))
 
 
@@ -330,7 +329,7 @@ def units_of_part(part: int, arrays: Arrays, own: Own) -> Words:
 
 
 def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
-    """Send all records to one bucket, every cell a block of its own."""
+    """Send all records to one bucket, with every cell as its own block."""
     block = number_of_cells(arrays, own)
     return np.zeros(len(block), dtype=np.int64), _sent(arrays, own, numbers_of(arrays, own), block)
 
@@ -338,7 +337,7 @@ def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
 def deal_to_blocks(
     part: int, arrays: Arrays, own: Own, blocks: Blocks, rescalings: Rescalings, bucket: Ints, firsts: Ints
 ) -> tuple[Ints, Arrays]:
-    """Send the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
+    """Send the records of a part to the buckets of their blocks; each bucket numbers its blocks from 0."""
     from shoal.blocks.blocking import assign
 
     X = numbers_of(arrays, own)
@@ -355,7 +354,7 @@ def _sent(arrays: Arrays, own: Own, X: Floats, block: Ints) -> Arrays:
 
 
 def confidential_codes(arrays: Arrays, numbers: Sequence[Ints]) -> Arrays:
-    """Return the codes of confidential columns in the whole table, from those of the part."""
+    """Return the table-wide codes of the sensitive columns of a part."""
     if not numbers:
         return {}
     own = arrays["confidential"].reshape(-1, len(numbers))
@@ -376,7 +375,7 @@ def release_part(
     shuffled: Ints | None,
     escape: bool,
 ) -> Table:
-    """Return a part with the released values in their place; shuffled, its units are numbered anew."""
+    """Return a part with the released values; if shuffled, its units are renumbered."""
     if KEPT in answers:
         table = table.take(answers[KEPT])
     table = table.coded(columns.codes)
@@ -396,7 +395,7 @@ def release_part(
     if spellings.joined is not None and spellings.joined.texts:
         released = released.relabelled(_joined_cells(table, columns.by, spellings.joined))
     released = released.without(dropped)
-    # A part may hold its columns in another order than the whole release.
+    # The column order of a part may differ from that of the release.
     check_released(sorted(map(str, released.names)), sorted(map(str, columns.released)))
     if escape:
         released = escape_formulas(released)
@@ -410,7 +409,7 @@ def release_part(
 
 
 def _joined_cells(table: Table, by: Sequence[Name], joined: Joined) -> dict[Name, list[str | None]]:
-    """Return the text of columns of joined strata."""
+    """Return the released texts of the columns of joined strata."""
     codes, strata = number_rows(table.cells(by))
     names = [joined.strata.get(stratum, stratum) for stratum in strata]
     texts = [[None if value is None else str(value) for value in name] for name in names]

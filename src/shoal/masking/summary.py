@@ -1,4 +1,4 @@
-"""The summary of a release: losses and sizes over all buckets, and notes in words."""
+"""Summarise a masking as a release: losses and group sizes over all buckets, and notes."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = ["losses", "summarise"]
 
 
 class Losses(NamedTuple):
-    """Squared errors over all buckets, and the losses that they make, in percent."""
+    """The squared errors over all buckets, and the information loss in percent."""
 
-    errors: Floats  # of each column
+    errors: Floats  # per column
     totals: Floats
-    grouped: Floats  # of the partition itself
-    left_out: float  # the part of each that is due to records that are left out
-    largest: Floats  # of the group of few records that has most: in each column, and in all together
+    grouped: Floats  # errors of the partition itself
+    left_out: float  # errors due to suppressed records
+    largest: Floats  # largest error of a group of few records, per column and in total
 
     @property
     def percent(self) -> float:
-        """The factor that turns squared errors into a loss."""
+        """The factor from squared errors to the loss in percent."""
         total = float(self.totals.sum())
         return 100 / total if total > 0 else 0.0
 
@@ -51,15 +51,15 @@ class Losses(NamedTuple):
 
     @property
     def group_loss(self) -> float:
-        """The part of the loss that is due to one group of few records."""
+        """The largest part of the loss due to a single group of few records."""
         return self.percent * float(self.largest[-1])
 
 
 def losses(buckets: Sequence[Bucket], left_out: float = 0.0) -> Losses:
     """Add up the squared errors of all buckets.
 
-    `left_out` is the number of records that are left out, per released record. Each counts as an average record that
-    lost everything.
+    `left_out` is the number of suppressed records per released record. Each counts as an average record that lost
+    everything.
     """
     errors, totals, grouped = (
         np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals", "grouped")
@@ -78,9 +78,9 @@ def summarise(
     shuffled: Ints | None,
     most: int,
 ) -> Release:
-    """Return the release: losses and sizes summed over the buckets, and what was counted again in what was written.
+    """Return the release, from the buckets and from the recount of the written table.
 
-    No unit has more than `most` records; `shuffled` is the order of the records, if it is another one.
+    No unit has more than `most` records; `shuffled` is the random order of the records, if any.
     """
     records, request = plan.records, plan.request
     order = slice(None) if shuffled is None else shuffled
@@ -108,7 +108,7 @@ def summarise(
         size_histogram={int(size): int(counts[size]) for size in np.flatnonzero(counts)},
         loss=lost.loss,
         bound=None if outcome.bound is None else percent * (outcome.bound + lost.left_out),
-        # What is optimal is the partition, not the values that stand for its groups where they are no means.
+        # An optimal partition does not make the released values optimal where they are not means.
         status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
         partition_loss=percent * float(lost.grouped.sum()),
         scale_loss=_scale_loss(plan, buckets),
@@ -148,7 +148,7 @@ def summarise(
 
 
 def _scale_loss(plan: Plan, buckets: Sequence[Bucket]) -> dict[Name, float]:
-    """Return the loss of each column that was compared on another scale, on that scale."""
+    """Return the loss of each rescaled column, on its scale of comparison."""
     errors, totals = np.sum([bucket.rescaled for bucket in buckets], axis=0)
     errors, totals = errors + plan.omissions * totals, (1 + plan.omissions) * totals
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
@@ -159,27 +159,27 @@ def _scale_loss(plan: Plan, buckets: Sequence[Bucket]) -> dict[Name, float]:
 def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
     notes = [*plan.notes, *request.notes()]
     if request.weights is not None:
-        by = request.weights if request.weight_vector is None else "the vector that was given"
-        notes.append(f"means of groups are weighted by {by}; loss, k and categories count every record once")
+        by = request.weights if request.weight_vector is None else "the weight vector"
+        notes.append(f"group means are weighted by {by}; loss, k and categories count every record once")
     if scales := plan.columns.scales_of_comparison:
         named = listed([f"{name} ({scale})" for name, scale in scales.items()])
         notes.append(
-            f"similar records were found on other scales: {named}; released values and the information loss are in "
-            "the units of the columns"
+            f"columns compared on another scale: {named}; released values and the information loss are in the units of "
+            "the columns"
         )
     if request.shuffled:
         notes.append("the records are in random order")
     if request.unit in plan.columns.released:
-        anew = " under new numbers" if request.shuffled else ""
+        renumbered = " (renumbered)" if request.shuffled else ""
         notes.append(
-            f"column {request.unit} is in the release{anew} and ties the records of each {request.unit} together: "
-            "every one of them is shared, all of them together may not be"
+            f"column {request.unit} is in the release{renumbered} and links the records of each {request.unit}: each "
+            "record is shared, but all of them together may be unique"
         )
     if plan.columns.zeros:
-        notes.append(f"zeros were kept ({listed(plan.columns.zeros)}): a record that is zero stayed zero")
+        notes.append(f"zeros were kept ({listed(plan.columns.zeros)}): every original zero is released as zero")
         notes += [
-            f"in column {name}, 0 also stands for {count(new, 'record')} that {agreeing(new, 'is', 'are')} not zero, "
-            f"but whose values have it as {request.aggregate}"
+            f"in column {name}, {count(new, 'record')} that {agreeing(new, 'is', 'are')} not zero "
+            f"{agreeing(new, 'is', 'are')} also released as 0, the {request.aggregate} of the group"
             for name, new in zip(plan.columns.zeros, new_zeros(buckets).tolist(), strict=True)
             if new
         ]
@@ -188,7 +188,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
     }
     notes += [
         f"the sum {rule.text} holds in the release: every record was checked"
-        + ", but for those that miss a part of it" * any(name in incomplete for name in rule.columns)
+        + ", except those with missing values in it" * any(name in incomplete for name in rule.columns)
         for rule in plan.columns.rules
     ]
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
@@ -196,48 +196,47 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
     if request.whole and plan.whole_columns:
         rounding = percent * float(np.sum([bucket.rounding for bucket in buckets]))
         notes.append(
-            f"integer columns were rounded ({listed(plan.whole_columns)}), which adds {rounding:+.5f} % to the loss"
+            f"integer columns were rounded ({listed(plan.whole_columns)}), which changes the loss by {rounding:+.5f} %"
         )
     elif decimal := [name for name in plan.whole_columns if name in changed]:
         notes.append(
-            f"integer columns hold decimals now ({listed(decimal)}); {setting('integers', 'round')} keeps them whole"
+            f"integer columns now hold decimals ({listed(decimal)}); {setting('integers', 'round')} keeps them whole"
         )
     changes = [np.sum(counts, axis=0) for counts in zip(*(bucket.changes for bucket in buckets), strict=True)]
-    pairs = zip(plan.embedding.codings, changes, strict=False)  # none of a table of numbers
+    pairs = zip(plan.embedding.codings, changes, strict=False)  # a table of numbers has no changes
     notes += [note for coding, counts in pairs if (note := coding.note(plan.columns.masked, counts)) is not None]
     for name, scale in plan.columns.scales.items():
-        finer = "" if scale.exact else ": it spans more time than finer digits can be kept for"
+        finer = "" if scale.exact else ": its time span is too long for a finer unit"
         notes.append(f"column {name} is released in whole {scale.resolution}{finer}")
     if not request.entry.whole_records and len(plan.columns.masked) > 1:
         warning = (
             f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "
-            "may be unique, so the release is not k-anonymous for whole records. Use a multivariate method for that."
+            "may be unique, so the release is not k-anonymous for whole records. Use a multivariate method."
         )
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
     return tuple(notes)
 
 
 def _revealing(plan: Plan, left: Sequence[Name]) -> dict[Name, Name]:
-    """Return the unchanged columns that reveal a masked one; none if the table is not in memory."""
-    unchanged = [name for name in left if name != plan.request.unit]  # all that a unit has goes with its number
+    """Return the unchanged columns that reveal a masked one; empty if the table is not in memory."""
+    # The unit column identifies its units, so it may correspond to any column that is constant per unit.
+    unchanged = [name for name in left if name != plan.request.unit]
     originals = plan.records.originals([*unchanged, *plan.columns.masked]) if unchanged else None
     return {} if originals is None else revealing_columns(originals, unchanged, plan.columns.masked)
 
 
 def _total_notes(plan: Plan, totals: Ints) -> list[str]:
-    """Say how far the released totals of columns of whole numbers are from those of the given table."""
+    """Return a note on the differences between the released and the original totals of columns of whole numbers."""
     off = dict(zip(plan.columns.masked, (totals - plan.totals).tolist(), strict=True)) if plan.columns.totals else {}
-    deviations = [
-        f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off
-    ]
+    deviations = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exact'}" for name in plan.whole_columns if off]
     return [f"totals of integer columns, counted again: {', '.join(deviations)}"] if deviations else []
 
 
 def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
-    """Say that formulas were escaped, or warn of those that were not: in cells of `names`, and in released names."""
+    """Return a note on escaped formulas, or warn of formulas in the columns `names` and in released column names."""
     if request.escape_formulas:
         return [
-            f"text cells and column names that begin with {FORMULAS} and are not numbers have an apostrophe before them"
+            f"text cells and column names that begin with {FORMULAS} and are not numbers now begin with an apostrophe"
         ]
     headers = formula_names(released) if request.writes_csv else []
     notes = []
@@ -255,6 +254,6 @@ def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequen
 
 
 def _stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[Name]) -> list[str]:
-    """Return a note if the columns of a file include an index that is not in the release."""
+    """Return a note if the file has an index column that is not in the release."""
     meant = {*columns.released, *(request.identifiers or ())}
     return [NO_INDEX] if any(name not in meant for name in stored_indexes(names)) else []

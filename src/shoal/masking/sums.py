@@ -1,13 +1,12 @@
-"""Sums that are kept: rules such as ``total = wages + capital``, and the totals of columns of whole numbers.
+"""Keep sum rules, such as ``total = wages + capital``, and the totals of columns of whole numbers.
 
-Means keep sums, rounded means do not: the total is added up again from its released parts. Where these are whole
-numbers each may be rounded up or down, so that parts and totals together move as little as possible.
+Means keep sums, but rounded means do not: each total is computed again from its released parts. Whole numbers may be
+rounded up or down, so that parts and totals together change as little as possible.
 
-Where columns keep their totals, groups g of n_g records with means m_g get whole numbers v_g within the range of their
-records, so that Σ n_g·v_g comes as near as possible to a given total, with the least Σ n_g·(v_g − m_g)². Each size of
-groups has a convex cost of the steps that its groups take together, and the sizes are combined by dynamic programming
-over what the total lacks. Cost: O(H²·Σ 1/n) over the different sizes n, where H, how far sums may be from the total on
-the way, is bounded.
+To keep the total of a column, groups g of n_g records with means m_g get whole numbers v_g within the range of their
+records, so that Σ n_g·v_g is as near as possible to the total, with the least Σ n_g·(v_g − m_g)². For each group size
+the cost is convex in the number of steps of its groups, and dynamic programming over the remaining difference combines
+the sizes. Cost: O(H²·Σ 1/n) over the distinct sizes n, where H bounds the intermediate differences from the total.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ __all__ = [
 ]
 
 TOKEN = re.compile(r"""\s*(?:`([^`]+)`|"([^"]+)"|'([^']+)'|([^\s=+\-−`"']+)|([=+\-−]))\s*""")
-TOLERANCE, TOLERANCE_32 = 1e-12, 1e-6  # of rounding, relative to all that is added up
-EXACT, EXACT_32 = 2.0**53, 2.0**24  # whole numbers up to here are added without rounding
-WORK = 2.5e7  # of dynamic programming for one total
-LARGEST = 2.0**62  # no total may be larger
+TOLERANCE, TOLERANCE_32 = 1e-12, 1e-6  # rounding error of a sum, relative to the sum of absolute values
+EXACT, EXACT_32 = 2.0**53, 2.0**24  # sums of whole numbers up to here are exact
+WORK = 2.5e7  # steps of dynamic programming per total
+LARGEST = 2.0**62  # upper limit of totals
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A column that is the sum of others; columns by name, or by their place."""
+    """A sum rule: a total and its signed parts; columns by name or by index."""
 
     total: Name
     parts: tuple[tuple[int, Name], ...]  # signs and columns
@@ -58,33 +57,33 @@ class Rule:
 
     @property
     def columns(self) -> list[Name]:
-        """All columns, the total first."""
+        """All columns of the rule, the total first."""
         return [self.total, *(name for _, name in self.parts)]
 
     def renamed(self, names: Mapping[Name, Name]) -> Rule:
-        """Return the rule with other names of its columns."""
+        """Return the rule with other column names."""
         return Rule(names[self.total], tuple((sign, names[name]) for sign, name in self.parts), self.text)
 
 
 def read_rule(text: str) -> Rule:
-    """Read a rule; names with blanks or signs stand in backticks or quotes.
+    """Parse a sum rule; names with spaces or signs must be in backticks or quotes.
 
     Examples
     --------
     >>> read_rule("`net income` = income - cost").parts
     ((1, 'income'), (-1, 'cost'))
     """
-    words: list[tuple[bool, str]] = []  # whether it is a sign, and the word
+    words: list[tuple[bool, str]] = []  # True for a sign, and the word
     at = 0
-    while isinstance(text, str) and (found := TOKEN.match(text, at)):
-        *quoted, sign = found.groups()
+    while isinstance(text, str) and (match := TOKEN.match(text, at)):
+        *quoted, sign = match.groups()
         words.append((sign is not None, sign or next(filter(None, quoted), "")))
-        at = found.end()
+        at = match.end()
     shape = "".join(word if sign else "x" for sign, word in words).replace("−", "-")
     if not isinstance(text, str) or at < len(text) or not re.fullmatch(r"x=[+-]?x([+-]x)*", shape):
         raise InputError(
             f"{parameter('sums')} must hold rules such as 'total = wages + capital', got {text!r}. Put names with "
-            "blanks or signs in backticks: '`net income` = income - cost'."
+            "spaces or signs in backticks: '`net income` = income - cost'."
         )
     names = [word for sign, word in words if not sign]
     for name in names:
@@ -96,7 +95,7 @@ def read_rule(text: str) -> Rule:
 
 
 def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Put rules in an order in which every total is added up before it is a part; refuse those that have none.
+    """Sort rules so that every total is computed before it is used as a part; refuse circular rules.
 
     Examples
     --------
@@ -107,36 +106,35 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     for name in totals:
         if totals.count(name) > 1:
             raise InputError(
-                f"{parameter('sums')} has two rules for column {name!r}, which can be computed in one way only. "
-                "Rewrite one of them, so that it computes another of its columns."
+                f"{parameter('sums')} has two rules for column {name!r}, which needs a single one. Rewrite one of them "
+                "so that it computes another of its columns."
             )
     ordered: list[Rule] = []
-    left = list(rules)
-    while left:
-        open_totals = {rule.total for rule in left}
-        ready = [rule for rule in left if not open_totals.intersection(rule.columns[1:])]
+    remaining = list(rules)
+    while remaining:
+        open_totals = {rule.total for rule in remaining}
+        ready = [rule for rule in remaining if not open_totals.intersection(rule.columns[1:])]
         if not ready:
-            texts = listed([repr(rule.text) for rule in left])
+            texts = listed([repr(rule.text) for rule in remaining])
             raise InputError(f"The rules of {parameter('sums')} are circular: {texts}. Leave one of them out.")
         ordered += ready
-        left = [rule for rule in left if rule not in ready]
+        remaining = [rule for rule in remaining if rule not in ready]
     return tuple(ordered)
 
 
 class Broken(NamedTuple):
-    """The records of a part that break a rule."""
+    """The number of records of a part that break a rule, with the first of them."""
 
     records: int = 0
-    first: int = 0  # the number of the first of them, from 1 in the whole table
-    difference: float = 0.0  # of that record, between its total and the sum of its parts
-    tolerance: float = 0.0  # what rounding explains of it
+    first: int = 0  # number of the first one in the whole table, from 1
+    difference: float = 0.0  # between its total and the sum of its parts
+    tolerance: float = 0.0  # largest difference explained by rounding
 
 
 def rounding_of(rule: Rule, decimals: Mapping[Name, int | None]) -> float:
-    """Return how far rounding to the decimals of their columns may take a total from the sum of its parts.
+    """Return the largest difference between a total and the sum of its parts due to the rounding of their columns.
 
-    That is half a unit of the last decimal for every column. Whole numbers are exact, and so are numbers with all
-    digits (None).
+    Every column adds half a unit of its last decimal. Whole numbers and numbers with all digits (None) are exact.
 
     Examples
     --------
@@ -147,10 +145,10 @@ def rounding_of(rule: Rule, decimals: Mapping[Name, int | None]) -> float:
 
 
 def count_broken(rule: Rule, columns: Mapping[Name, Column], before: int = 0, rounding: float = 0.0) -> Broken:
-    """Count the records of a part, after the `before` first, whose total differs from the sum by more than `rounding`.
+    """Count the records of a part whose total differs from the sum by more than `rounding`.
 
-    Sums of floats may also differ in their last digits, those of whole numbers may not. A record that misses one of
-    the columns breaks nothing.
+    `before` is the number of earlier records. Sums of floats may also differ in their last digits, sums of whole
+    numbers may not. A record with a missing value in a column of the rule does not break it.
 
     Examples
     --------
@@ -175,7 +173,7 @@ def count_broken(rule: Rule, columns: Mapping[Name, Column], before: int = 0, ro
 
 
 def _sum(rule: Rule, values: Mapping[Name, Floats]) -> Floats:
-    """Add up the parts from the left, as a reader would."""
+    """Return the sum of the parts, added from left to right."""
     (sign, first), *others = rule.parts
     total = sign * values[first]
     for sign, name in others:
@@ -184,9 +182,9 @@ def _sum(rule: Rule, values: Mapping[Name, Floats]) -> Floats:
 
 
 def add_up(values: Floats, rules: Sequence[Rule], single: Bools) -> Floats:
-    """Return released values, one row per group, with all totals added up from their parts, in the order of the rules.
+    """Return released values, one row per group, with all totals computed from their parts in the order of the rules.
 
-    A total stays as it is where it or a part is missing, and is 0 where no more than rounding would be left of it.
+    A total is unchanged where it or a part is missing, and is 0 where the sum is within the rounding error of 0.
     """
     values = values.copy()
     for rule in rules:
@@ -200,18 +198,17 @@ def add_up(values: Floats, rules: Sequence[Rule], single: Bools) -> Floats:
 
 
 def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rules: Sequence[Rule]) -> Floats:
-    """Round parts to whole numbers so that parts and totals move least: the sum of squares over all of them.
+    """Round parts to whole numbers with the least sum of squared changes over parts and totals.
 
-    From `start`, one number after the other goes to its other side, `low` or `high`, as long as that helps, the
-    best first. That finds the optimum of a single rule: parts that are left differ in what a step costs them, not in
-    what it does for the total.
+    From `start`, the best single step between `low` and `high` is taken as long as one improves the sum. This is
+    optimal for a single rule, because steps of different parts change the total alike and differ only in their cost.
     """
     rounded = start.copy()
     holes = np.isnan(values)
-    patterns, which = np.unique(holes, axis=0, return_inverse=True)
+    patterns, pattern_of = np.unique(holes, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         active = [rule for rule in rules if not pattern[rule.columns].any()]
-        rows = np.flatnonzero(which.reshape(-1) == number)
+        rows = np.flatnonzero(pattern_of.reshape(-1) == number)
         if active:
             totals = [rule.total for rule in active]
             free = np.array([j for j in range(len(pattern)) if j not in totals and not pattern[j]])
@@ -221,7 +218,7 @@ def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rul
 
 
 def _effects(rules: Sequence[Rule], columns: int) -> Floats:
-    """Return what one more of each column adds to each total."""
+    """Return the effect of an increase by 1 in each column on each total."""
     effects = np.eye(columns)
     for rule in rules:
         effects[rule.total] = sum(sign * effects[place] for sign, place in rule.parts)
@@ -229,7 +226,7 @@ def _effects(rules: Sequence[Rule], columns: int) -> Floats:
 
 
 def _step(values: Floats, low: Floats, high: Floats, start: Floats, effects: Floats) -> Floats:
-    """Take single steps within bounds, the best of each group, as long as the sum of squares falls."""
+    """Change each group by its best single step within the bounds as long as the sum of squares falls."""
     rounded, rows = start.copy(), np.arange(len(values))
     own = 1.0 + np.square(effects).sum(axis=0)
     while len(rows):
@@ -247,7 +244,7 @@ def _step(values: Floats, low: Floats, high: Floats, start: Floats, effects: Flo
 
 
 def whole_total(values: Floats) -> int:
-    """Return the total of whole numbers that are not missing; 0 if they are not whole, or too large.
+    """Return the total of the present values; 0 if they are too large or not whole.
 
     Examples
     --------
@@ -261,9 +258,9 @@ def whole_total(values: Floats) -> int:
 
 
 def keep_totals(means: Floats, column: Floats, labels: Ints, block: Ints, *, nonzero: bool) -> Floats:
-    """Round the means of the groups of a column of whole numbers so that the total of every block is kept.
+    """Round the group means of a column of whole numbers so that every block keeps its total.
 
-    The means are NaN where cells are missing; with `nonzero` only zero itself may become zero.
+    Means are NaN where values are missing; with `nonzero` only zero itself may become zero.
     """
     order = np.argsort(labels, kind="stable")
     sizes = group_sizes(labels)
@@ -276,13 +273,13 @@ def keep_totals(means: Floats, column: Floats, labels: Ints, block: Ints, *, non
     blocks = np.where(np.isnan(means), -1, block[order][starts])
     for number in np.unique(blocks[blocks >= 0]):
         here = np.flatnonzero(blocks == number)
-        least, most, added = (found[here].astype(np.int64) for found in (low, high, sums))
+        least, most, added = (values[here].astype(np.int64) for values in (low, high, sums))
         rounded[here] = keep_total(means[here], sizes[here], least, most, int(added.sum()))
     return rounded
 
 
 def keep_total(means: Floats, sizes: Ints, low: Ints, high: Ints, total: int) -> Ints:
-    """Round the means of groups, within `low` and `high`, so that their records add up to a total as nearly as can be.
+    """Round group means within `low` and `high` so that the sum over all records is as near as possible to a total.
 
     Examples
     --------
@@ -319,7 +316,7 @@ def keep_total(means: Floats, sizes: Ints, low: Ints, high: Ints, total: int) ->
 
 
 def _approach(values: Ints, means: Floats, sizes: Ints, low: Ints, high: Ints, total: int, near: int) -> Ints:
-    """Let groups take a step each, the cheapest first, until the total is near."""
+    """Step groups towards the total by 1 each, the cheapest first, until the difference is at most `near`."""
     while abs(short := int(total - sizes @ values)) > near:
         sign = 1 if short > 0 else -1
         able = np.flatnonzero(values != (high if sign > 0 else low))
@@ -333,9 +330,9 @@ def _approach(values: Ints, means: Floats, sizes: Ints, low: Ints, high: Ints, t
 
 
 def _steps(values: Ints, means: Floats, limit: Ints, sign: int, most: int) -> tuple[Ints, Floats]:
-    """Return the cheapest steps of some groups in one direction, and what each adds to the squared error of a record.
+    """Return the cheapest steps of some groups in one direction, and the squared error per record that each adds.
 
-    A group may take several; a later one costs more.
+    A group may take several steps, each at a higher cost than the one before.
     """
     who, costs = np.empty(0, dtype=np.int64), np.empty(0)
     for step in range(most):
@@ -350,7 +347,7 @@ def _steps(values: Ints, means: Floats, limit: Ints, sign: int, most: int) -> tu
 
 
 def _combine(costs: Floats, ways: Ints, prices: Floats, size: int) -> tuple[Floats, Ints]:
-    """Return the least cost of each sum once groups of another size have taken some steps, and how many."""
+    """Return the least cost of each sum after the steps of groups of another size, and the number of those steps."""
     best, chosen = np.full_like(costs, np.inf), np.zeros(len(costs), dtype=np.int64)
     for steps, price in zip(ways.tolist(), prices.tolist(), strict=True):
         shift = steps * size

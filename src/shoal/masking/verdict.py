@@ -1,4 +1,4 @@
-"""The verdict on a release: stop, look or fine, with the reasons. A pure function of the figures of the release."""
+"""Judge a release from its figures: stop, look or fine, with the reasons."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Reason", "Verdict", "judge"]
 
-LOSS = 50.0  # percent: of a release that loses more, most is gone
-LEFT_OUT = 0.05  # of the records: a table without more of them is another table
-FEWEST = 3  # members of a group: one of two knows which value is that of the other
-NEARLY_UNIQUE = 0.5  # of the records have a weight that no other has
-LISTED = 8  # columns of a reason
+LOSS = 50.0  # percent; above it most of the information is lost
+LEFT_OUT = 0.05  # largest share of suppressed records
+FEWEST = 3  # smallest usual k: each member of a group of two can work out the other's value
+NEARLY_UNIQUE = 0.5  # largest share of records with a unique weight
+LISTED = 8  # columns listed in a reason
 ADVICE = {
     "stop": "do not release this table before each reason is resolved",
     "look": "read the reasons before you release this table",
@@ -39,11 +39,11 @@ class Reason:
     level
         ``"stop"`` or ``"look"``.
     name
-        The check, in a word or two.
+        The name of the check.
     sentence
-        What is wrong with the released table.
+        The problem of the released table.
     figure
-        The number behind it: of records, columns, groups or units; of the loss in percent; k.
+        The figure of the problem: a number of records, columns, groups or units, the loss in percent, or k.
     """
 
     level: Level
@@ -54,12 +54,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a release; it prints itself.
+    """The verdict on a release, printable.
 
     Parameters
     ----------
     reasons
-        The reasons against the release, those to stop for first.
+        The reasons against the release, the ``"stop"`` reasons first.
     """
 
     reasons: tuple[Reason, ...] = ()
@@ -71,7 +71,7 @@ class Verdict:
 
     @property
     def advice(self) -> str:
-        """The consequence, in words."""
+        """The recommended action, as a sentence."""
         return ADVICE[self.level]
 
     @property
@@ -80,7 +80,7 @@ class Verdict:
         return f"{self.level.upper()}: {self.advice}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the verdict and its reasons as lines of a summary, each a name and a text."""
+        """Return the verdict and its reasons as summary lines, each a pair of a name and a text."""
         return [("verdict", self.text), *((reason.level, reason.sentence) for reason in self.reasons)]
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ def _not_anonymous(release: Release) -> Iterator[tuple[str, str, float]]:
 def _singled_out(release: Release) -> Iterator[tuple[str, str, float]]:
     if alone := release.singled_out:
         records = f"{alone:,} of {count(release.records, 'record')} {agreeing(alone, 'is', 'are')}"
-        yield "singled out", f"{records} unique by what an outsider can know: {release.known}", alone
+        yield "singled out", f"{records} unique in the columns that an outsider can know: {release.known}", alone
 
 
 def _homogeneous(release: Release) -> Iterator[tuple[str, str, float]]:
@@ -146,8 +146,8 @@ def _left_out(release: Release) -> Iterator[tuple[str, str, float]]:
     everyone = release.records + release.left_out
     if release.left_out > LEFT_OUT * everyone:
         share = f"{100 * release.left_out / everyone:.1f} %"
-        sentence = f"{release.left_out:,} of {everyone:,} records ({share}) were left out"
-        yield "left out", sentence, release.left_out
+        sentence = f"{release.left_out:,} of {everyone:,} records ({share}) were suppressed"
+        yield "suppressed", sentence, release.left_out
 
 
 def _small_k(release: Release) -> Iterator[tuple[str, str, float]]:
@@ -162,7 +162,7 @@ def _small_k(release: Release) -> Iterator[tuple[str, str, float]]:
 def _order(release: Release) -> Iterator[tuple[str, str, float]]:
     if not release.shuffled:
         sentence = (
-            "the records are in the order of the original, which may give some of them away; use "
+            "the records are in the order of the original, which may reveal some of them; use "
             f"{setting('shuffle', True)}"
         )
         yield "record order", sentence, release.records
@@ -172,7 +172,7 @@ def _weights(release: Release) -> Iterator[tuple[str, str, float]]:
     if release.unique_weights > NEARLY_UNIQUE * release.records:
         share = f"{100 * min(1.0, release.unique_weights / release.records):.0f} %"
         name = release.parameters["weights"]
-        sentence = f"{share} of the records have a weight that no other record has, which marks them: {name}"
+        sentence = f"{share} of the records have a unique weight, which marks them: {name}"
         yield "weights", sentence, release.unique_weights
 
 
@@ -207,7 +207,7 @@ def _units(release: Release) -> Iterator[tuple[str, str, float]]:
     if release.unique_units is not None and release.unique_units.units:
         alone, of = release.unique_units
         units = f"{alone:,} of {of:,} units ({release.parameters['unit']}) {agreeing(alone, 'is', 'are')}"
-        yield "units", f"{units} unique by all their records together", alone
+        yield "units", f"{units} unique by their records taken together", alone
 
 
 def _groups(counts: Mapping[Name, GroupCount]) -> int:
@@ -215,7 +215,7 @@ def _groups(counts: Mapping[Name, GroupCount]) -> int:
 
 
 def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
-    """List the columns that have such groups, those with most of them first; empty if there are none."""
+    """Return a list of the columns with such groups, most groups first; empty without any."""
     present = sorted((item for item in counts.items() if item[1].groups), key=lambda item: -item[1].groups)
     texts = [f"{name} in {groups:,} of {of:,} groups" for name, (groups, of) in present[:LISTED]]
     rest = len(present) - LISTED

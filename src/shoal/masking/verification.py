@@ -1,8 +1,8 @@
-"""The last check: what was released is read again, and nothing leaves that does not hold there.
+"""Verify a release: read the released table again, recount every promise, and refuse the release if one is broken.
 
-What is counted is what a reader of the release gets: of a file the cells as they were written, text where it is text.
-Parts of the release are read where they are (`count_part`), records with equal cells are brought together
-(`deal_for_counting`), and every group is counted again (`count_bucket`).
+The recount sees what a reader of the release sees: for a file, its written cells, as text where they are text. Parts of
+the release are read where they are (`count_part`), records with equal cells are sent to the same bucket
+(`deal_for_counting`), and every group is recounted (`count_bucket`).
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ __all__ = [
     "verify",
 ]
 
-WEIGHTS = 1_000_000  # up to so many weights are all counted; of larger tables, a sample of the values
+WEIGHTS = 1_000_000  # weights counted in full; for larger tables, a sample of the values is counted
 
 
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
-    """Count the records that share all their values, within their stratum, and refuse any count below k.
+    """Count the records with identical values within their stratum, and refuse any count below k.
 
-    Nothing but the released values is believed: no labels, no sizes.
+    Only the released values are used, no labels and no sizes.
 
     Examples
     --------
@@ -77,14 +77,14 @@ def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArra
 
 
 def row_hashes(table: pl.DataFrame) -> Words:
-    """Return a number for each record that is the same for equal records and differs for others."""
-    # Categories are numbered by each table on its own.
+    """Return a hash of each record, equal for equal records."""
+    # Each table has its own codes for categories.
     hashes: Words = table.with_columns(pl.col(pl.Categorical).cast(pl.String)).hash_rows(seed=0).to_numpy()
     return hashes
 
 
 def count_unique(hashes: Words) -> int:
-    """Count the records that no other equals.
+    """Count the unique records.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def check_sizes(counts: Ints, k: int, noun: str = "records") -> None:
 
 
 def identical_records(values: Sequence[NDArray[Any]] | NDArray[Any], strata: NDArray[Any] | None = None) -> Ints:
-    """Number the records 0, 1, … so that those that share all their values, within their stratum, share the number.
+    """Number the records 0, 1, … so that identical records of a stratum have the same number.
 
     Examples
     --------
@@ -128,28 +128,28 @@ def _column_words(column: NDArray[Any]) -> Words:
 
 
 class Counted(NamedTuple):
-    """What is known of a released part that is to be counted."""
+    """The counts and spellings of a released part."""
 
     rows: int
     strata: list[tuple[object, ...]]  # by code
-    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
-    zeros: tuple[int, ...]  # of each column whose zeros are kept
-    broken: tuple[int, ...]  # the records that break each rule of sums
-    totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
-    identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
-    spans: dict[Name, WholeNumbers]  # columns that were left and hold whole numbers, no two alike
+    spellings: tuple[frozenset[Spelling], ...]  # spellings of missing values per masked column
+    zeros: tuple[int, ...]  # per column whose zeros are kept
+    broken: tuple[int, ...]  # number of records that break each sum rule
+    totals: tuple[int, ...]  # per masked column of whole numbers, if totals are kept
+    identifiers: dict[Name, str]  # unchanged columns that look like identifiers, with the reason
+    spans: dict[Name, WholeNumbers]  # unchanged columns of distinct whole numbers
     confidential: tuple[Values, ...]
-    formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
-    weights: tuple[Words, Ints]  # the different weights, or a sample of them, and the records of each
+    formulas: list[Name]  # columns of a CSV file with text that a spreadsheet would run
+    weights: tuple[Words, Ints]  # the distinct weights, or a sample of them, and their numbers of records
 
 
 class CountedGroups(NamedTuple):
-    """What is known of the groups of a bucket once they are counted."""
+    """The counted groups of a bucket."""
 
-    singled_out: int  # records that are unique over the columns that an outsider can know
-    groups: int  # of identical records
-    reached: list[float]  # the worst that groups reach in confidential columns
-    alike: list[tuple[int, int]]  # per confidential column: groups in which all, or most, records have one value
+    singled_out: int  # records that are unique in the columns that an outsider can know
+    groups: int  # groups of identical records
+    reached: list[float]  # the worst figures of any group in sensitive columns
+    alike: list[tuple[int, int]]  # per sensitive column: groups in which all, or most, records have one value
 
 
 def count_part(
@@ -162,11 +162,11 @@ def count_part(
     csv: bool,
     sample: int,
 ) -> tuple[Arrays, Counted]:
-    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
+    """Read the written cells of a released part: words of the masked columns, strata and hashes of whole records.
 
-    `codes` are those that missing cells read; `outsider` names the columns that single out records, if there are more
-    than groups are made of; `unit` is the column of the units, or the unit of each record if that column is not in the
-    release; every so many different weights are counted (`sample`).
+    `codes` holds the released codes for missing values; `outsider` the columns that an outsider can know, if they are
+    more than the masked columns and strata; `unit` is the unit column, or the unit of each record if that column is
+    left out; one in `sample` distinct weights is counted.
     """
     masked, categories, by = columns.masked, columns.categories, columns.by
     table = table.coded(codes)
@@ -182,14 +182,14 @@ def count_part(
         arrays["confidential"], confidential = read_values(table, columns.confidential, first)
     if outsider:
         arrays["row"] = row_hashes(table.cells(outsider))
-    # Integers may look like NaN: then the column is looked at in vain.
+    # The bits of an integer may equal those of NaN; the column is then checked in vain.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
         table[name].spellings(table[name].missing(kind)) if missing[j] else frozenset[Spelling]()
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}]
-    keys = table.keys(left).get_columns() if left else []  # without polars, whose memory every worker would hold
+    keys = table.keys(left).get_columns() if left else []  # avoids polars, whose memory every worker would hold
     looks, spans = identifying_columns(dict(zip(left, keys, strict=True))) if left else ({}, {})
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
@@ -207,14 +207,14 @@ def count_part(
 
 
 def _count_weights(table: Table, name: Name | None, sample: int) -> tuple[Words, Ints]:
-    """Return words of the different weights of a part, of every so many one, and the number of records of each."""
+    """Return hashes of the distinct weights of a part, one in `sample` of them, and their numbers of records."""
     words = np.empty(0, dtype=np.uint64) if name not in table.names else row_hashes(table.cells([name]))
     different, counts = np.unique(words[words % np.uint64(sample) == 0], return_counts=True)
     return different, counts.astype(np.int64)
 
 
 def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]], targets: int) -> tuple[Ints, Arrays]:
-    """Send records of equal cells to the same bucket; `own` are the numbers of strata and of confidential values."""
+    """Send records with equal cells to the same bucket; `own` holds the numbers of strata and of sensitive values."""
     words = arrays["words"]
     if "codes" in arrays:
         words = np.column_stack([words, own[0][arrays["codes"]].astype(np.uint64)])
@@ -226,7 +226,7 @@ def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]
 def count_bucket(
     arrays: Arrays, state: State, k: int, columns: int, whole_records: bool, promise: Promise
 ) -> tuple[Arrays, CountedGroups]:
-    """Count the groups of a bucket; one below k, or that breaks a model, is an error."""
+    """Count the groups of a bucket; refuse a group below k or with a broken promise."""
     count, reached, alike = 0, list[float](), list[tuple[int, int]]()
     words = np.ascontiguousarray(arrays["words"])
     strata = words[:, columns:]
@@ -245,7 +245,7 @@ def count_bucket(
 
 
 def units_part(table: Table, first: int, outsider: Sequence[Name], unit: Name) -> tuple[Arrays, None]:
-    """Return words for what an outsider can know of the records of a released part, and their units."""
+    """Return hashes of the columns that an outsider can know of a released part, and the units of the records."""
     return {"words": row_hashes(table.cells(outsider)), "unit": unit_words(table, unit, first)}, None
 
 
@@ -255,29 +255,29 @@ def deal_units(part: int, arrays: Arrays, own: None, targets: int) -> tuple[Ints
 
 
 def count_units_of_bucket(arrays: Arrays, state: State) -> tuple[Arrays, Words]:
-    """Return a word for each unit of a bucket, the same for units that an outsider cannot tell apart."""
+    """Return a fingerprint of each unit of a bucket, equal for units that an outsider cannot distinguish."""
     return {}, fingerprints(arrays["unit"].reshape(-1), arrays["words"].reshape(-1))
 
 
 class Recounted(NamedTuple):
-    """What was found in the release."""
+    """The figures counted in the release."""
 
-    singled_out: int  # records that are unique over the columns that an outsider can know
-    identifiers: dict[Name, str]  # columns that look like identifiers, and why
-    totals: Ints  # of columns of whole numbers, if they are kept
-    reached: dict[Name, dict[str, float]]  # what groups reach in confidential columns
+    singled_out: int  # records that are unique in the columns that an outsider can know
+    identifiers: dict[Name, str]  # columns that look like identifiers, with the reason
+    totals: Ints  # of columns of whole numbers, if totals are kept
+    reached: dict[Name, dict[str, float]]  # the worst figures of any group per sensitive column
     formulas: list[Name]  # columns with text that a spreadsheet would run
-    homogeneous: dict[Name, GroupCount]  # per confidential column: groups whose records all have one value
-    concentrated: dict[Name, GroupCount]  # likewise: groups in which at least 90 % of the records have one value
-    unique_weights: int  # records whose weight no other has; of more than a million, as a sample shows
-    unique_units: UnitCount | None  # units that no other equals in all their records; None if none are released
+    homogeneous: dict[Name, GroupCount]  # per sensitive column: groups in which all records have one value
+    concentrated: dict[Name, GroupCount]  # per sensitive column: groups in which at least 90 % have one value
+    unique_weights: int  # records with a unique weight; an estimate from a sample above a million records
+    unique_units: UnitCount | None  # units that are unique by their records taken together; None without a unit column
 
 
 def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Words | None) -> Recounted:
-    """Count every group again, in what was released and nothing else but units that are not in it."""
+    """Recount every group from the released table alone, except for units that it does not contain."""
     request, names, columns, by = plan.request, plan.columns.released, plan.columns.masked, plan.columns.by
     check_released(released.names, names)
-    # Groups of k ≥ 2 identical records single out nobody by the columns that they are made of.
+    # Groups of k ≥ 2 identical records single out nobody in the masked columns and strata.
     sample = -(-plan.rows // WEIGHTS)
     counts_rows = not request.entry.whole_records or len({*columns, *by}) < len(plan.columns.outsider)
     outsider = plan.columns.outsider if counts_rows else ()
@@ -294,7 +294,7 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
     for name, spellings in zip(columns, zip(*(part.spellings for part in parts), strict=True), strict=True):
         if len(frozenset[Any]().union(*spellings)) > 1:
             raise VerificationError(
-                f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
+                f"Column {name!r} has missing cells with different spellings. Nothing was released."
             )
     _check_kept(plan, parts, buckets)
     target_rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
@@ -335,7 +335,7 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
 
 
 def _alike(promise: Promise, buckets: Sequence[CountedGroups], place: int) -> dict[Name, GroupCount]:
-    """Add up the groups in which all records (`place` 0), or most (1), have one value."""
+    """Count per sensitive column the groups in which all records (`place` 0), or most (1), have one value."""
     groups = sum(bucket.groups for bucket in buckets)
     counts = zip(*(bucket.alike for bucket in buckets if bucket.groups), strict=True)
     return {
@@ -345,14 +345,14 @@ def _alike(promise: Promise, buckets: Sequence[CountedGroups], place: int) -> di
 
 
 def _unique_weights(parts: Sequence[Counted], sample: int) -> int:
-    """Count the records whose weight no other record has, in all parts together."""
+    """Count the records with a unique weight across all parts."""
     words, counts = (np.concatenate(columns) for columns in zip(*(part.weights for part in parts), strict=True))
     different, weight = np.unique(words, return_inverse=True)
     return sample * int(np.count_nonzero(np.bincount(weight, counts, len(different)) == 1))
 
 
 def _unique_units(released: Records, plan: Plan) -> UnitCount:
-    """Count the units that no other equals in all their records together."""
+    """Count the units that are unique by their records taken together."""
     unit, outsider = plan.request.unit, plan.columns.outsider
     parts = released.keep(units_part, outsider, unit, columns=[*outsider, unit])
     targets = -(-plan.rows // released.rows_of_a_target(4, counted=True))
@@ -363,7 +363,7 @@ def _unique_units(released: Records, plan: Plan) -> UnitCount:
 
 
 def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:
-    """Refuse a release in which zeros are not kept, or sums are broken."""
+    """Refuse a release that does not keep zeros or sum rules."""
     zeros = np.sum([part.zeros for part in parts], axis=0)
     for name, zero, expected in zip(plan.columns.zeros, zeros, plan.zeros + new_zeros(buckets), strict=True):
         if zero != expected:
@@ -378,7 +378,7 @@ def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket])
 
 
 def _named(parts: Sequence[Counted], names: Sequence[Name]) -> dict[Name, str]:
-    """Return the columns that look like identifiers: in every part, or as numberings that parts may divide anyhow."""
+    """Return the columns that look like identifiers in every part, or number the records across all parts."""
     reasons = {}
     for name in names:
         if all(name in part.identifiers for part in parts):

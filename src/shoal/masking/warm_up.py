@@ -1,4 +1,4 @@
-"""All steps on a small table, so that processes that are forked afterwards have loaded what they need."""
+"""Run all steps on a small table, so that processes forked afterwards inherit the loaded kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 20  # records of a group in a warm-up
 
 
 def warm_up(request: MaskRequest, d: int) -> bool:
-    """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
+    """Load all kernels on a small table; return True if any was compiled, which holds memory for good."""
     from numba.core.event import install_recorder
 
     from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
@@ -31,7 +31,7 @@ def warm_up(request: MaskRequest, d: int) -> bool:
     request = replace(request, k=min(request.k, LARGEST))  # kernels are the same for all k
     rows = 8 * request.k
     with install_recorder("numba:compile") as recorder:
-        # A column of few values leaves leaves of equal records, and leaves below k to fuse.
+        # Repeated records create leaves of equal records, and leaves below k to fuse.
         X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
         X[: rows // 2] = X[0]
         roots = np.zeros(rows, dtype=np.int64)

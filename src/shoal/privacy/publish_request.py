@@ -37,7 +37,7 @@ class PublishRequest(Request):
 
     epsilon: float = described(
         MISSING,
-        "Privacy budget of this release, per record or per unit with all of its records.",
+        "Privacy budget of this release, per record or unit. A unit counts with all of its records.",
         "-e",
         "--epsilon",
         panel=ESSENTIALS,
@@ -46,8 +46,8 @@ class PublishRequest(Request):
     )
     delta: float | None = described(
         None,
-        """Method ``marginals``: δ of (ε, δ)-differential privacy, the amount added to a probability besides the factor
-        e^ε. Well below 1/n, such as 1e-9.""",
+        """Delta of method ``marginals``, such as 1e-9. It is the δ of (ε, δ)-differential privacy, the amount added to
+        a probability in addition to the factor e^ε, and should be well below 1/n.""",
         "--delta",
         panel=PROMISES,
         typed=float,
@@ -66,17 +66,18 @@ class PublishRequest(Request):
     columns: Sequence[Name] | Name | None = shared(
         MaskRequest,
         "columns",
-        help="The columns to publish; those with bounds or categories by default. All others are dropped.",
+        help="Columns to publish. By default those with bounds or categories. All others are left out.",
     )
     method: str = described(
         DEFAULT,
-        f"""One of {NAMED_METHODS}, ``marginals`` (with {parameter("delta")}), ``given`` (with {parameter("groups")}),
-        or a name listed by shoal methods. ``insensitive-ir`` groups neighbours of each column separately, in rows
-        without order; ``insensitive`` does so for one column, and groups whole records in a fixed order, with much
-        more noise, for several; ``none`` adds noise to every value; ``marginals`` draws whole records from a model of
-        noisy counts. All others follow Definition 3.""",
+        f"""Method of publication. It is one of {NAMED_METHODS}, ``marginals`` (with {parameter("delta")}), ``given``
+        (with {parameter("groups")}), or a name listed by shoal methods. ``insensitive-ir`` groups neighbours of each
+        column separately, in rows without order; ``insensitive`` does so for one column, and groups whole records in a
+        fixed order, with much more noise, for several; ``none`` adds noise to every value; ``marginals`` draws whole
+        records from a model of noisy counts. All others follow Definition 3.""",
         "-m",
         "--method",
+        metavar="NAME",
         panel=ESSENTIALS,
     )
     k: int | None = described(
@@ -89,15 +90,17 @@ class PublishRequest(Request):
     )
     groups: Any = described(
         None,
-        "Method ``given``: the column with the group of each record.",
+        "Column of the groups, for method ``given``.",
         "--groups",
+        metavar="COLUMN",
         panel=METHOD,
         python="Or an array with one group number per record.",
     )
     categories: Mapping[Name, Sequence[Any]] | None = described(
         None,
-        """Columns of categories or truth values to publish by randomised response (``marginals``: with all columns),
-        with all possible categories, from public knowledge. Other and missing cells count as the last category.""",
+        """Column of categories, with all possible values. Take them from public knowledge. Columns of categories or
+        truth values are published by randomised response (``marginals``: with all columns). Other and missing cells
+        count as the last category.""",
         "--categories",
         panel=COLUMNS,
         python='A mapping such as ``{"sex": ["f", "m"], "smokes": [False, True]}``.',
@@ -106,14 +109,14 @@ class PublishRequest(Request):
     )
     integer_columns: Sequence[Name] | Name | None = described(
         None,
-        "Columns to release as integers; their bounds must be integers.",
+        "Columns to release as integers. Their bounds must be integers.",
         "--integer-column",
         panel=COLUMNS,
         typed=list,
     )
     truncate: bool = described(
         True,
-        """Truncate released values to the domain. Otherwise values may be outside, but their mean is not biased towards
+        """Truncate values to the domain. Otherwise released values may be outside, but their mean is not biased towards
         the middle.""",
         "--truncate/--no-truncate",
         panel=METHOD,
@@ -121,26 +124,26 @@ class PublishRequest(Request):
     )
     monotone: bool = described(
         True,
-        """Put the noisy means of sorted groups (``insensitive-ir``, and ``insensitive`` for one column) in ascending
-        order, which lowers their error and costs no budget.""",
+        """Sort the noisy group means. The means of sorted groups (``insensitive-ir``, and ``insensitive`` for one
+        column) are put in ascending order, which lowers their error and costs no budget.""",
         "--monotone/--no-monotone",
         panel=METHOD,
         typed=bool,
     )
     budget: Budget = described(
         "even",
-        """Division of epsilon among columns: ``even`` (jointly grouped columns share theirs in proportion to the
-        width of their domains), ``sensitivity`` (in proportion to the width, which leaves a column in small units
-        almost nothing), or shares that sum to epsilon.""",
+        """Division of epsilon among columns. ``even`` gives equal shares (jointly grouped columns share theirs in
+        proportion to the width of their domains), ``sensitivity`` shares in proportion to the width, which leaves a
+        column in small units almost nothing. Or list shares that sum to epsilon, such as sales=0.25,wages=0.75.""",
         "--budget",
         panel=PROMISES,
         python="Or a mapping of columns to shares.",
-        metavar="even|sensitivity|COLUMN=SHARE,…",
+        metavar="even|sensitivity|SHARES",
     )
     sets: Sequence[Sequence[Name]] | None = described(
         None,
-        """Method ``mdav``: disjoint sets of columns, each grouped separately (Algorithm 2); all columns together by
-        default (Algorithm 1).""",
+        """Columns grouped together, for method ``mdav``. Each set of columns is grouped separately, and sets are
+        disjoint (Algorithm 2); by default all columns are grouped together (Algorithm 1).""",
         "--set",
         panel=METHOD,
         typed=list,
@@ -155,50 +158,50 @@ class PublishRequest(Request):
     unit: Name | None = shared(
         MaskRequest,
         "unit",
-        help=f"""Unit column (person, household, firm): epsilon then covers all records of a unit, at most
+        help=f"""Unit column (person, household, firm). Epsilon then covers all records of a unit, at most
         {parameter("contributions")}. A table with larger units is refused. The column is not released. Without
         it, a person with m records is protected by m times epsilon only.""",
     )
     contributions: int | None = described(
         None,
-        f"The greatest number of records that one unit in {parameter('unit')} can have, from public knowledge.",
+        f"Largest number of records per unit. It applies to {parameter('unit')} and comes from public knowledge.",
         "--contributions",
         panel=COLUMNS,
         typed=int,
     )
     ledger: str | os.PathLike[str] | None = described(
         None,
-        """Ledger of the data set's spent budgets (JSON): a budget is recorded before anything is released, and refused
-        when the total would be exceeded.""",
+        """Ledger of the spent budgets of a data set (JSON). A budget is recorded before anything is released, and
+        refused when the total would be exceeded.""",
         "--ledger",
         panel=PROMISES,
         typed=Path,
     )
-    dataset: str | None = described(None, "Name of the ledger's data set.", "--dataset", panel=PROMISES)
+    dataset: str | None = described(None, "Name of the ledger's data set.", "--dataset", panel=PROMISES, metavar="NAME")
     total_budget: float | None = described(
         None, "Total budget of the data set, for a new ledger.", "--total-budget", panel=PROMISES, typed=float
     )
     total_delta: float | None = described(
-        None, "Total delta of the data set, for a new ledger of releases with delta.", "--total-delta",
+        None, "Total delta of the data set, for a new ledger. It is for releases with delta.", "--total-delta",
         panel=PROMISES, typed=float,
     )  # fmt: skip
     new_ledger: bool = described(
         False,
-        "Create the ledger; only for the data set's first release.",
+        "Create the ledger. Use it only for the data set's first release.",
         "--new-ledger",
         panel=PROMISES,
         typed=bool,
     )
     seed: int | None = described(
         None,
-        "Random seed for reproducible noise, for experiments: such a table must not be released.",
+        "Random seed; such a table must not be released. It makes noise reproducible, for experiments.",
         "--seed",
         panel=METHOD,
         python="It emits a `SeededNoiseWarning`.",
         typed=int,
     )
     output: str | os.PathLike[str] | None = shared(
-        MaskRequest, "output", help="Write the released table to this file, as a whole or not at all."
+        MaskRequest, "output", help="File for the released table. It is written completely or not at all."
     )
     reading: ReadingOptions = described_by(ReadingOptions)
 

@@ -33,9 +33,12 @@ __all__ = [
 ]
 
 
-def promise_parameter(name: str, text: str, *flags: str, label: str = "", python: str = "") -> Any:
-    """Describe the parameter of a promise: help, flags, label on the page, and help for Python users."""
-    item = described(None, text, *flags, panel=PANEL, label=label, python=python, stored=(str, dict, NoneType))
+def promise_parameter(
+    name: str, text: str, *flags: str, label: str = "", python: str = "", metavar: str | None = None
+) -> Any:
+    """Describe the parameter of a promise: help, flags, label on the page, help for Python users and metavar."""
+    stored = (str, dict, NoneType)
+    item = described(None, text, *flags, panel=PANEL, label=label, python=python, metavar=metavar, stored=stored)
     item.name, item.type = name, Any
     return item
 
@@ -59,10 +62,11 @@ PROMISES: dict[str, PromiseEntry] = {
         "shoal.promises.diversity:Diversity",
         promise_parameter(
             "diversity",
-            f"""l-diversity of the columns in {parameter("confidential")}: at least this many distinct values per group.
-            Also ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c), or ``COLUMN=3,COLUMN=entropy:2``
-            per column.""",
+            f"""l-diversity: least number of distinct values per group. It applies to the columns in
+            {parameter("confidential")}. Also ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c), or
+            ``COLUMN=3,COLUMN=entropy:2`` per column.""",
             "--diversity",
+            metavar="L",
             label="Diversity (l)",
             python='Also ``shoal.Diversity(3, "entropy")``, or a mapping of columns.',
         ),
@@ -71,10 +75,12 @@ PROMISES: dict[str, PromiseEntry] = {
         "shoal.promises.closeness:Closeness",
         promise_parameter(
             "closeness",
-            f"""t-closeness of the columns in {parameter("confidential")}: the greatest earth mover's distance, from 0
-            to 1, between the values of a group and those of the whole released table; by rank for numbers, dates and
-            ordinal columns, total variation for others. Also ``COLUMN=0.2,COLUMN=0.3`` per column.""",
+            f"""t-closeness: largest distance of a group from the table. This is the earth mover's distance, from 0 to
+            1, between the values of a group and those of the whole released table in the columns in
+            {parameter("confidential")}; by rank for numbers, dates and ordinal columns, total variation for others.
+            Also ``COLUMN=0.2,COLUMN=0.3`` per column.""",
             "--closeness",
+            metavar="T",
             label="Closeness (t)",
             python="Also a mapping of columns.",
         ),

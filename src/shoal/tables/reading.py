@@ -72,6 +72,7 @@ class ReadingOptions:
         """Query or table of a database. The input is then the address of the database, such as
         ``sqlite:///people.db`` or ``postgresql://ann@host/register``.""",
         "--query",
+        metavar="SQL",
         panel=ESSENTIALS,
         label="Query",
     )
