@@ -202,7 +202,10 @@ def test_units_that_are_left_out_need_the_table_in_memory(tmp_path, dropped):
 
 
 def test_a_block_that_could_not_hold_k_units_is_refused():
-    with pytest.raises(InputError, match="Parameter 'block' must be at least 18 records, got 16: every block must hold k=3 units, and one unit"):
+    with pytest.raises(
+        InputError,
+        match="Parameter 'block' must be at least 18 records, got 16: every block must hold k=3 units, and one unit",
+    ):
         shoal.mask(panel(), 3, columns=["income", "age"], **PERSON, block=16)
 
 
