@@ -311,7 +311,8 @@ def test_the_help_is_short_and_has_one_line_per_option(name, most):
     panels = printed.output.partition("─ Options ─")[2]
     rows = [line.strip("│ ") for line in panels.splitlines() if line.startswith("│")]
     assert len(rows) > 15
-    assert [row for row in rows if not row.startswith("-")] == []
+    wrapped = [row for row in rows if not row.startswith("-")]
+    assert len(wrapped) == (name == "assess"), wrapped  # --measure lists the names of all measures
 
 
 def test_masking_in_memory_imports_what_it_runs(folder, tmp_path):

@@ -233,7 +233,7 @@ assert "farthest record" in done and "moved by 1.250" in done, done
 assert "farthest record: The farthest record moved so far. It does not count the others." in done, done
 assert "moved by 1.250" in open("page.html", encoding="utf-8").read()
 shown = " ".join(CliRunner().invoke(app, ["assess", "--help"], env={"COLUMNS": "2000"}).output.split())
-assert "farthest (distance of the farthest record)" in shown, shown
+assert "eigenvalues, farthest" in shown, shown
 assert "`farthest` (distance of the farthest record)" in reference_pages.command_page()
 assert '"farthest" (distance of the farthest record)' in " ".join(shoal.assess.__doc__.split())
 print("done")

@@ -93,7 +93,7 @@ class AssessRequest(Request):
     )
     measures: Sequence[str] | str | None = described(
         None,
-        f"""Additional measures that take longer, or ``{ALL}``. These are
+        f"""Slower measures: ``{ALL}``, {", ".join(MEASURES)}. They are taken on request only:
         {"; ".join(f"``{name}`` ({measure.help})" for name, measure in MEASURES.items())}.""",
         "--measure",
         panel=ESSENTIALS,
