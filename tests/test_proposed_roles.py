@@ -135,9 +135,7 @@ def test_promises_hold_for_proposed_sensitive_columns(people):
     groups = release.data.group_by([name for name in release.data.columns if name in (*release.columns, "region")])
     assert groups.agg(pl.col("religion").n_unique())["religion"].min() >= 2
     for table, named in ((people.drop("religion"), {}), (people, {"columns": ["age"]}), (np.eye(9), {})):
-        with pytest.raises(
-            InputError, match=r"'diversity' requires sensitive columns\. Name them in 'confidential'"
-        ):
+        with pytest.raises(InputError, match=r"'diversity' requires sensitive columns\. Name them in 'confidential'"):
             shoal.mask(table, 3, diversity=2, **named)
 
 
