@@ -305,7 +305,10 @@ def refused(roles, *, words, error=InputError, **others):
         ({"a": {"role": "key", "kind": "strange"}}, "strange"),
         ({"a": {"role": "key", "kind": ["x"]}}, "at least 2 different levels"),
         ({"a": {"role": "key", "kind": 7}}, "7"),
-        ({"a": "drop", "b": "keep"}, "'roles' has no column with role 'key', so nothing is masked. Set this role for a column"),
+        (
+            {"a": "drop", "b": "keep"},
+            "'roles' has no column with role 'key', so nothing is masked. Set this role for a column",
+        ),
         ({}, "'roles' has no column with role 'key'"),
         ({"a": "key", "b": "unit", "c": "unit"}, "several columns with role 'unit': b, c"),
         ({"a": "key", "b": "weight", "c": "weight"}, "several columns with role 'weight': b, c"),
