@@ -20,7 +20,6 @@ from shoal.kinds.kind_registry import KINDS, SCALES
 __all__ = ["show"]
 
 BARS = 12
-UNTOUCHED = "Released unchanged. No promise covers it."
 ROWS = 50  # columns of the table per sheet
 SIZES = (
     (1, 1, "unique"),
@@ -55,7 +54,7 @@ def show(tab: Tab) -> None:
         _grid(tab, recount)
     roles_file_card.show(tab)
     with card("Roles, kinds, importance and scale"), ui.element("dl"):
-        meanings = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
+        meanings = {label: help_of(name) for label, name in ROLES.values()}
         meanings |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}
         meanings |= {LABELS["scale"]: help_of("scale")}
         for label, words in meanings.items():

@@ -117,7 +117,7 @@ class Settings:
         for role, columns in (("unit", self.named("unit", "unit left out")), ("weight", self.named("weight"))):
             if len(columns) > 1:
                 raise shoal.InputError(
-                    f"Role {role!r} must belong to one column, got {', '.join(map(str, columns))}. Choose one of them."
+                    f"Role {role!r} can have only one column, got {', '.join(map(str, columns))}. Choose one of them."
                 )
         if not self.named("key"):
             raise shoal.InputError(

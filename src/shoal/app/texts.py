@@ -60,7 +60,7 @@ def help_of(name: str) -> str:
     Examples
     --------
     >>> help_of("importance")
-    'How much columns count when records are compared; 1 by default.'
+    'Importance of columns in similarity (default: 1).'
     """
     literals = _ITEMS[name].metadata["help"].worded(in_labels).split("``")
     return "".join(f"“{text}”" if place % 2 else text for place, text in enumerate(literals))

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 VALUE = "(e) => emit(e.target.value)"  # sends the value of an input element with its event
-# Replaces the buttons of the uploader, which have no names for screen readers.
+# Replaces the buttons of the uploader, which screen readers cannot name.
 CHOOSE = """<div style="padding: 14px">
     <label class="s-btn" style="position: relative; display: inline-block">LABEL
         <q-uploader-add-trigger aria-label="LABEL" tabindex="0" />

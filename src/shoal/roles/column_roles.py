@@ -81,7 +81,7 @@ def as_roles(parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole])
     Examples
     --------
     >>> as_roles({"columns": ["age"]}, {"age": ColumnRole("drop"), "name": ColumnRole("drop", reason="a name")})["name"]
-    ColumnRole(role='drop', kind=None, missing_codes=(), reason='a name', word='')
+    ColumnRole(role='drop', kind=None, missing_codes=(), reason='a name', word='', scale=None)
     """
     named = _roles_by_name(parameters)
     kinds, all_codes = parameters.get("kinds") or {}, parameters.get("missing_codes") or {}

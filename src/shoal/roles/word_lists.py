@@ -150,7 +150,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FileError(f"Word list {path} cannot be read: {error.strerror}.") from None
+        raise FileError(
+            f"Word list {path} cannot be read: {error.strerror}. Check the path and its permissions."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"Word list {path} is not TOML: {error}. Correct it.") from None
     return content
