@@ -10,7 +10,7 @@ help:
 	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make quick  run only the fast tests (no servers, clusters or long searches)"
-	@echo "make lint   set up, then run ruff, mypy, import-linter and the check of names"
+	@echo "make lint   set up, then run ruff, mypy, import-linter and the checks of names and prose"
 	@echo "make docs   set up and build the site into site/; warnings and broken links are errors"
 	@echo "make examples     set up and run the examples; write their pages and pictures to demo/examples"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in a separate environment"
@@ -59,6 +59,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/names.py
+	$(BIN)/python tests/prose.py
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.assessment.assess_request import AssessRequest
-from shoal.cli.streams import read_source
+from shoal.cli.streams import path_or_address
 from shoal.cli.terminal import say, say_pair, values_of, with_parameters
 from shoal.core.messages import agreeing, count
 from shoal.core.parameters import OUTPUT
@@ -18,7 +18,9 @@ __all__ = ["assess"]
 
 @with_parameters(AssessRequest)
 def assess(
-    original: Annotated[Any, typer.Argument(parser=read_source, metavar="ORIGINAL", help="The table before masking.")],
+    original: Annotated[
+        Any, typer.Argument(parser=path_or_address, metavar="ORIGINAL", help="The table before masking.")
+    ],
     masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The masked table, records in the same order.")],
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File for a report (HTML)", rich_help_panel=OUTPUT)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli.mask_command import mask
-from shoal.cli.streams import read_source
+from shoal.cli.streams import path_or_address
 from shoal.cli.terminal import flags_of, option, say, say_pair, typed_text, values_of, with_parameters
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
@@ -21,7 +21,9 @@ __all__ = ["compare", "read_promises", "read_sizes"]
 
 @with_parameters(CompareRequest)
 def compare(
-    source: Annotated[Any, typer.Argument(parser=read_source, metavar="IN", help="Table to mask, as for shoal mask.")],
+    source: Annotated[
+        Any, typer.Argument(parser=path_or_address, metavar="IN", help="Table to mask, as for shoal mask.")
+    ],
     k: Annotated[str, option("k", CompareRequest)] = "3,5,10",
     output: Annotated[
         Path | None,

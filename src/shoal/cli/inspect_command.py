@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.streams import STREAM, read_source, read_stdin
+from shoal.cli.streams import STREAM, path_or_address, read_stdin
 from shoal.cli.terminal import option, say, say_pair, with_parameters
 from shoal.tables.reading import ReadingOptions
 
@@ -17,7 +17,7 @@ __all__ = ["inspect"]
 @with_parameters(ReadingOptions)
 def inspect(
     source: Annotated[
-        Any, typer.Argument(parser=read_source, metavar="IN", help="Table to inspect, as for shoal mask.")
+        Any, typer.Argument(parser=path_or_address, metavar="IN", help="Table to inspect, as for shoal mask.")
     ],
     k: Annotated[int, option("k")] = 5,
     roles: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.streams import STREAM, check_streams, read_source, read_stdin, written_to_stdout
+from shoal.cli.streams import STREAM, check_streams, path_or_address, read_stdin, written_to_stdout
 from shoal.cli.terminal import flags_of, say_rows, say_verdict, typed_rows, values_of, was_said, with_parameters
 from shoal.core.errors import InputError
 from shoal.core.messages import without_passwords
@@ -35,10 +35,9 @@ def mask(
     source: Annotated[
         Any,
         typer.Argument(
-            parser=read_source,
+            parser=path_or_address,
             metavar="IN",
-            help="Table to mask: CSV, Parquet, Arrow, JSON lines, Excel, SPSS, Stata, SAS; folder, glob or database "
-            "address; - for CSV from standard input.",
+            help="File, folder, glob or database address; - for CSV from standard input",
         ),
     ] = None,
     option: Annotated[

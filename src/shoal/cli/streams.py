@@ -16,13 +16,13 @@ from shoal.core.errors import FileError, InputError
 if TYPE_CHECKING:
     from shoal.tables.files import StandardInput, TableFile
 
-__all__ = ["STREAM", "check_streams", "read_source", "read_stdin", "written_to_stdout"]
+__all__ = ["STREAM", "check_streams", "path_or_address", "read_stdin", "written_to_stdout"]
 
 STREAM = "-"  # path of standard input or output
 CLUSTERS = ("dask", "spark")
 
 
-def read_source(text: str) -> Path | TableFile:
+def path_or_address(text: str) -> Path | TableFile:
     """Return the path in an argument, or the table of a database, whose address is not a path."""
     if "://" not in text:
         return Path(text)

@@ -380,18 +380,18 @@ class Store:
     column: ClassVar[type[TableColumn]] = TableColumn
     names: list[Name]  # of all columns
     rows: int  # the number of records
-    native: Any  # the cells as the user knows them; of a CSV file, a frame of text
-    dialect: Dialect | None = None  # how a CSV file is written
-    index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
-    file_notes: tuple[str, ...] = ()  # on what else the file holds that the table was read from
-    sheets: tuple[str, ...] = ()  # of the Excel file that the table was read from
-    holds_text: bool = True  # whether a masked column may become text
-    parsed: dict[Any, Any] | None = None  # what text means, to parse it once; None to keep nothing
-    series: Callable[[Name], nw.Series[Any]]  # a column in narwhals, without its name: polars may take it for a pattern
-    take: Callable[[Ints], Store]  # the cells of some of the records
-    only: Callable[[Sequence[Name]], Store]  # the cells of some of the columns
-    released: Callable[[Mapping[Name, NewColumn], Strata], Store]  # new values and spellings, without metadata
-    relabelled: Callable[[Mapping[Name, Sequence[str | None]]], Store]  # with text in the place of some columns
+    native: Any  # the object of the user; for a CSV file, a frame of text
+    dialect: Dialect | None = None  # of a CSV file
+    index_notes: tuple[str, ...] = ()  # a note that the index of a pandas frame is not released
+    file_notes: tuple[str, ...] = ()  # notes on contents of the file that were not read
+    sheets: tuple[str, ...] = ()  # all sheets of an Excel file
+    holds_text: bool = True  # False if masked columns cannot become text
+    parsed: dict[Any, Any] | None = None  # parsed text by column; None to keep nothing
+    series: Callable[[Name], nw.Series[Any]]  # a narwhals column without its name, which polars may take as a pattern
+    take: Callable[[Ints], Store]  # select records
+    only: Callable[[Sequence[Name]], Store]  # select columns
+    released: Callable[[Mapping[Name, NewColumn], Strata], Store]  # insert new values and spellings, drop metadata
+    relabelled: Callable[[Mapping[Name, Sequence[str | None]]], Store]  # replace columns by text
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> Store:
         """Return the cells in shoal's own CSV dialect, without metadata of the original file."""
