@@ -238,8 +238,7 @@ class MaskRequest(Request):
     )
     missing_codes: Mapping[Name, Any] | None = described(
         None,
-        f"""Codes for missing values. {parameter("missing")} applies to such cells of masked columns. Other columns keep
-        them.""",
+        "Codes for missing values. Such cells of masked columns count as missing. Other columns keep them.",
         "--missing-code",
         panel=MISSING_VALUES,
         label="Codes for missing",
