@@ -101,7 +101,7 @@ def test_counts_do_not_depend_on_parts(values, cuts, most):
     assert whole.counts.sum() == len(present)
     assert len(whole.counts) <= max(most, 2)  # one for each sign at least
     assert (whole.low <= whole.high).all()
-    assert (np.diff(ranks) >= 0).all()
+    assert (np.diff(ranks) >= -1e-15).all()  # interpolation rounds
     if len(present):
         # No value is farther from its rank than the records of its interval.
         off = np.abs(ranks - slow_rank(present))
