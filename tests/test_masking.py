@@ -475,7 +475,7 @@ def test_a_release_prints_itself(table):
         ({"k": 40, "by": "region", "small": "error"}, "k=40, but the stratum region='Islands' has"),
         ({"columns": ["salse"]}, "'salse', which the table does not have. Did you mean 'sales'?"),
         ({"columns": []}, "at least one column"),
-        ({"columns": ["sales", "sales"]}, "'sales' appears twice"),
+        ({"columns": ["sales", "sales"]}, "'columns' lists column 'sales' twice"),
         ({"columns": ["sector"], "method": "univariate"}, "the values of 'sector' have no order"),
         ({"by": "regio"}, "Did you mean 'region'"),
         ({"by": "sales"}, "'columns' and 'by' both name column"),

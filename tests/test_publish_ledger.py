@@ -123,7 +123,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
 def test_a_file_that_is_not_a_ledger_is_not_changed(tmp_path, text):
     path = tmp_path / "L.json"
     path.write_text(text)
-    with pytest.raises(InputError, match="is not a budget ledger of shoal"):
+    with pytest.raises(InputError, match="is not a shoal budget ledger"):
         spend(path, 1.0, 3.0, {})
     assert path.read_text() == text
 
@@ -364,7 +364,7 @@ def test_a_damaged_ledger_is_refused_with_a_message_and_not_changed(tmp_path, to
     path = tmp_path / "L.json"
     path.write_text(f'{{"format": "shoal budget ledger 1", "total_budget": {total}, "entries": [{entries}]}}')
     before = path.read_bytes()
-    with pytest.raises(InputError, match="is not a budget ledger of shoal, or is damaged"):
+    with pytest.raises(InputError, match="is not a shoal budget ledger, or it is damaged"):
         spend(path, 1.0, None, {})
     assert path.read_bytes() == before
 

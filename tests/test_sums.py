@@ -62,7 +62,7 @@ def test_rules_are_read(text, columns, signs):
     "text", ["", "total", "total =", "a = b c", "a + b = c", "a = b +", "a = b = c", "= a", "a = `b", 5]
 )
 def test_text_that_is_not_a_rule_is_refused(text):
-    with pytest.raises(InputError, match="must hold rules such as 'total = wages"):
+    with pytest.raises(InputError, match="must contain rules such as 'total = wages"):
         shoal.mask(firms(), k=3, columns=COLUMNS, sums=[text])
 
 

@@ -21,9 +21,7 @@ __all__ = ["compare", "read_promises", "read_sizes"]
 
 @with_parameters(CompareRequest)
 def compare(
-    source: Annotated[
-        Any, typer.Argument(parser=path_or_address, metavar="IN", help="Table to mask, as for shoal mask.")
-    ],
+    source: Annotated[Any, typer.Argument(parser=path_or_address, metavar="IN", help="Any input of shoal mask")],
     k: Annotated[str, option("k", CompareRequest)] = "3,5,10",
     output: Annotated[
         Path | None,

@@ -16,9 +16,7 @@ __all__ = ["inspect"]
 
 @with_parameters(ReadingOptions)
 def inspect(
-    source: Annotated[
-        Any, typer.Argument(parser=path_or_address, metavar="IN", help="Table to inspect, as for shoal mask.")
-    ],
+    source: Annotated[Any, typer.Argument(parser=path_or_address, metavar="IN", help="Any input of shoal mask")],
     k: Annotated[int, option("k")] = 5,
     roles: Annotated[
         Path | None,

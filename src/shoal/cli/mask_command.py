@@ -51,7 +51,7 @@ def mask(
         typer.Option(
             "--time",
             metavar="SECONDS",
-            help="Time limit of methods search and decomposition",
+            help="Time limit for methods search and decomposition",
             rich_help_panel=METHOD,
         ),
     ] = None,

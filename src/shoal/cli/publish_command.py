@@ -42,7 +42,7 @@ def publish(
         bool,
         typer.Option(
             "--explore",
-            help="Release nothing; show expected errors (-o: a picture file)",
+            help="Show the expected errors without a release (-o: image file)",
             rich_help_panel=OUTPUT,
         ),
     ] = False,

@@ -244,8 +244,8 @@ class Recorded:
             recorded |= {"engine": engine, "memory": None, "processes": None}
         if recorded.get("engine") == "spark" or master is not None:
             raise InputError(
-                f"Manifest {self.path} cannot be repeated to the byte by engine 'spark': the bytes of the files depend "
-                f"on the cluster. Use {setting('engine', 'local')}, or mask without the manifest."
+                f"Manifest {self.path} cannot be repeated byte for byte with engine 'spark', because the bytes of the "
+                f"files depend on the cluster. Use {setting('engine', 'local')}, or mask without the manifest."
             )
         clustered = recorded.get("engine") == "dask"
         if clustered and engine is None and scheduler is None:

@@ -454,7 +454,7 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
     if rule is not None and request.options.get("bound"):
         raise InputError(
             f"{option('bound')} of method {entry.name!r} needs all records of a stratum at once, but this table is "
-            "masked in blocks, whose bound holds only for groups within blocks. Mask it in memory without "
+            "masked in blocks. A bound would only cover groups within blocks. Mask the table in memory without "
             f"{parameter('block')}, or leave {option('bound')} out."
         )
     if rule is not None and request.unit is not None:

@@ -82,8 +82,8 @@ def read_rule(text: str) -> Rule:
     shape = "".join(word if sign else "x" for sign, word in words).replace("−", "-")
     if not isinstance(text, str) or at < len(text) or not re.fullmatch(r"x=[+-]?x([+-]x)*", shape):
         raise InputError(
-            f"{parameter('sums')} must hold rules such as 'total = wages + capital', got {text!r}. Put names with "
-            "spaces or signs in backticks: '`net income` = income - cost'."
+            f"{parameter('sums')} must contain rules such as 'total = wages + capital', got {text!r}. Put names "
+            "with spaces or operators in backticks: '`net income` = income - cost'."
         )
     names = [word for sign, word in words if not sign]
     for name in names:

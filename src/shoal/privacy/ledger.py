@@ -188,8 +188,8 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
     different = next((whom for whom in earlier if whom != ours), None)
     if different is not None:
         raise InputError(
-            f"Ledger {path} adds up budgets of {different}, and a budget of {ours} cannot be added to them. Use the "
-            f"same {parameter('unit')} as before, or use another ledger whose total leaves room for the budget spent "
+            f"Ledger {path} contains budgets of {different}, so a budget of {ours} cannot be added. Use the same "
+            f"{parameter('unit')} as before, or another ledger whose total leaves room for the budget already spent "
             "here."
         )
     definition = details.get("definition")
@@ -284,8 +284,8 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _not_a_ledger(path: Path) -> InputError:
     return InputError(
-        f"File {path} is not a budget ledger of shoal, or is damaged. Use another file, or restore it from a copy. It "
-        "was not changed."
+        f"File {path} is not a shoal budget ledger, or it is damaged. Use another file, or restore this one from a "
+        "backup. The file was not changed."
     )
 
 

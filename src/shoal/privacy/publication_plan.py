@@ -172,8 +172,8 @@ def _check_counted(request: PublishRequest) -> None:
         value = getattr(request, name)
         if value != default:
             raise InputError(
-                f"{parameter(name)} cannot be combined with method 'marginals', which draws records within their "
-                f"domain from counts of all columns, got {value!r}. Leave it out."
+                f"{parameter(name)} cannot be combined with method 'marginals', got {value!r}. This method draws "
+                f"records from counts of all columns, within their domains. Leave {parameter(name)} out."
             )
 
 

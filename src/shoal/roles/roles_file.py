@@ -112,8 +112,8 @@ def read_roles(roles: str | os.PathLike[str] | Mapping[Name, Any]) -> dict[Name,
         raise FileError(f"Roles file {path} is not valid TOML: {str(error).rstrip('.')}. Correct it.") from None
     if not isinstance(columns, dict) or not columns:
         raise FileError(
-            f'Roles file {path} has no columns. Add an entry such as [columns."age"] for each, or create the file '
-            "with shoal inspect."
+            f'Roles file {path} has no columns. Add an entry such as [columns."age"] for each column, or create '
+            "the file with shoal inspect."
         )
     return {name: _column(name, entry, path.parent) for name, entry in columns.items()}
 

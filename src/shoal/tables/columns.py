@@ -207,8 +207,8 @@ def check_codes(name: Name, series: pl.Series, first: int) -> None:
     if far.any():
         record = int(far.arg_max() or 0)
         raise InputError(
-            f"Column {name} holds categories, which must be whole numbers below 2^63 in an array, but record "
-            f"{first + record + 1} holds {series[record]}. Use a frame."
+            f"Categories in an array must be whole numbers below 2^63, but column {name} holds {series[record]} in "
+            f"record {first + record + 1}. Use a frame."
         )
 
 

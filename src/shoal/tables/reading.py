@@ -89,7 +89,7 @@ class ReadingOptions:
         if self.thousands is not None:
             self._check_thousands(self.thousands)
         if lines is not None and (not isinstance(lines, int) or lines < 0):
-            raise InputError(f"{parameter('skip_rows')} must be a number of lines from 0, got {lines!r}.")
+            raise InputError(f"{parameter('skip_rows')} must be a number of lines, 0 or more, got {lines!r}.")
 
     def _check_thousands(self, sign: str) -> None:
         from shoal.tables.number_text import SIGNS

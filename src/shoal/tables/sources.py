@@ -125,8 +125,8 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
             )
         if file.suffix.lower() not in (*CSV, *PARQUET):
             raise InputError(
-                f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "
-                f"got {file.suffix or 'no ending'!r}. Convert it to Parquet first."
+                "A table that is masked on disk must be in files that end in one of "
+                f"{', '.join((*CSV, *PARQUET))}; got {file}. Convert it to Parquet first."
             )
     if len({file.suffix.lower() in CSV for file in paths}) > 1:
         raise InputError(f"Input {data} mixes CSV and Parquet files. Pass files of one format.")

@@ -605,7 +605,7 @@ def choose_columns(
     for name in chosen:
         check_name(name, names, "columns")
         if chosen.count(name) > 1:
-            raise InputError(f"{parameter('columns')} must name each column once, but {name!r} appears twice.")
+            raise InputError(f"{parameter('columns')} lists column {name!r} twice. List it once.")
     return chosen
 
 
