@@ -632,7 +632,7 @@ def test_places_are_compared_by_methods_that_can_mask_them(method):
     table = mixed_table(1, 40)
     request = {"columns": ["lat", "lon"], "kinds": {name: KINDS[name] for name in ("lat", "lon")}}
     if masked(table, 3, method=method, **request) is None:
-        with pytest.raises(InputError, match="are one value"):
+        with pytest.raises(InputError, match="form one value"):
             shoal.compare(table, 3, methods=[method], **request)
     else:
         assert [trial.method for trial in shoal.compare(table, 3, methods=[method], **request).trials] == [method]

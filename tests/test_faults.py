@@ -91,7 +91,7 @@ def test_a_signal_between_two_steps_leaves_old_files_and_nothing_else(folder, mo
     assert done.returncode == 128 + sign, done.stderr
     assert are_new(folder) == {placed}
     assert ("nothing was released" in done.stderr) != placed
-    assert ("whole and in place: " in done.stderr) == placed
+    assert ("complete and in place: " in done.stderr) == placed
     assert hidden(folder) == []
     assert "Traceback" not in done.stderr
 

@@ -142,8 +142,8 @@ def test_cells_that_a_format_cannot_store_are_refused_by_column(tmp_path):
     ):
         with pytest.raises(FileError, match=said):
             shoal.mask(table.select(left), 3, columns=["x"], rest="keep", output=tmp_path / f"out{end}")
-    for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}, {"by": "bad"}):
-        with pytest.raises(InputError, match=r"Column 'bad'.* type is List"):
+    for unsuitable, noun in (({"unit": "bad"}, "Unit c"), ({"confidential": "bad"}, "C"), ({"by": "bad"}, "Stratum c")):
+        with pytest.raises(InputError, match=rf"^{noun}olumn 'bad'.* type is List"):
             shoal.mask(table, 3, columns=["x"], **unsuitable)
     assert not list(tmp_path.iterdir())
 

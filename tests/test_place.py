@@ -203,7 +203,7 @@ def test_kinds_are_stored_as_plain_values():
         ({}, {"kinds": {("lat", "lat"): Place()}}, "must name a column of latitudes"),
         ({}, {"columns": ["lat", "age"]}, "'lon', which is not masked"),
         ({}, {"kinds": {"lat": Place("lat", "lon")}}, "'lon', which is not masked or has another kind"),
-        ({}, {"method": "individual-ranking"}, "are one value"),
+        ({}, {"method": "individual-ranking"}, "form one value"),
         ({}, {"sums": "lat = lon + age", "columns": ["lat", "lon", "age"]}, "holds places"),
         ({"lat": pl.col("lat") + 50}, {}, "latitudes within ±90 degrees"),
         ({"lon": pl.col("lon") + 400}, {}, "longitudes within ±180 degrees"),
