@@ -104,7 +104,7 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def main() -> None:
     """Run a command. Exit codes: 0 success, 1 refusal, 2 usage error, 130 interrupt, 143 ended by SIGTERM."""
-    # Libraries are never garbage, but their imports create about 150,000 objects. To search these for garbage, now and
+    # Libraries are never garbage, but their imports create about 150,000 objects. Searching these for garbage, now and
     # at exit, took a quarter of a short run.
     gc.set_threshold(300_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]

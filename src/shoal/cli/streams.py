@@ -1,4 +1,4 @@
-"""Standard input and output for CSV, as the path ``-``."""
+"""CSV from standard input and to standard output, for the path ``-``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command-line options built from the parameters of a request, and the printing of all output of commands.
+"""Command-line options built from the parameters of a request, and printing for all commands.
 
 Messages name parameters as flags: ``missing='group'`` becomes ``--missing group``. All output is printed here, so that
 names, values and paths cannot send control characters to the terminal.

@@ -85,7 +85,7 @@ class Rounding:
 
     @property
     def changes(self) -> bool:
-        """True if values are stored with fewer digits than computed."""
+        """True if released values have fewer digits than computed values."""
         return (
             self.whole
             or any(places is not None for places in self.decimals)
@@ -278,7 +278,7 @@ def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedd
 
 
 def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedValues, plan: BucketPlan) -> Ints:
-    """Count per column the groups dominated by one member, and the groups with values.
+    """Count, per column, the groups that one member dominates and the groups that have values.
 
     Both counts are 0 unless means are released, because only means reveal totals.
     """

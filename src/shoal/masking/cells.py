@@ -88,7 +88,7 @@ class Own(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Joined strata and their new texts."""
+    """The joined strata and their released texts."""
 
     strata: Mapping[tuple[object, ...], tuple[object, ...]]  # original spelling of each stratum → released text
     texts: frozenset[Name]  # stratum columns in which joined strata differ
@@ -156,7 +156,7 @@ def spell_strata(
 
 
 def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dict[Spelling, Spelling]:
-    """Return the new spelling of each value of a column that needs one."""
+    """Return the new spelling of each stratum value that changes, keyed by the original spelling."""
     if dialect is None:
         return one_form(values)
     old = pl.Series(list(values), dtype=pl.String)
@@ -198,7 +198,7 @@ def holders_of(
 
 
 def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
-    """Refuse strata and cells with fewer than k records or units; the message lists the first ones."""
+    """Refuse strata and cells with fewer than k records or units; the message lists examples."""
     unit = columns.unit
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):

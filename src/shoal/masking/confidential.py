@@ -53,7 +53,7 @@ MEASURES: dict[str, GroupPromise] = {
 
 
 class Chosen(NamedTuple):
-    """A sensitive column."""
+    """A sensitive column: its name, its kind and the order of its values."""
 
     name: Name
     kind: Kind  # numeric also for columns of dates or Booleans
@@ -63,7 +63,7 @@ class Chosen(NamedTuple):
 class Values(NamedTuple):
     """The distinct values of a sensitive column in a part of the table, by code."""
 
-    cells: pl.Series  # the missing value first
+    cells: pl.Series  # distinct cells, the missing value first
     counts: Ints
     ordered: bool
 
@@ -73,7 +73,7 @@ class Promise(NamedTuple):
 
     columns: tuple[Chosen, ...] = ()
     counts: tuple[Ints, ...] = ()  # records per value in the whole table
-    models: tuple[tuple[int, GroupPromise], ...] = ()  # each with the index of its column
+    models: tuple[tuple[int, GroupPromise], ...] = ()  # promises, each with the index of its column
 
     def rules(
         self, codes: Ints, models: Sequence[tuple[int, GroupPromise]], units: Words | None = None, k: int = 0
@@ -134,7 +134,7 @@ def number_values(
 
 
 def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
-    """Return the sorted values of all parts with their counts, and True if they have an order."""
+    """Return the sorted values of all parts with their counts, and True if the values have an order."""
     present = [values for values in parts if values.cells.null_count() < len(values.cells)] or parts[:1]
     types = {values.cells.dtype for values in present}
     if len(types) > 1 and pl.String in types:
@@ -156,7 +156,7 @@ def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
 
 
 def _check_values(promise: Promise) -> None:
-    """Refuse a promise of more distinct values than the column has."""
+    """Refuse a promise that requires more distinct values than its column has."""
     for place, model in promise.models:
         different = len(promise.counts[place])
         if model.values > different:
@@ -185,7 +185,7 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
 
 
 def count_alike(codes: Ints, groups: Ints) -> tuple[int, int]:
-    """Count the groups in which all records share one code, and those in which at least 90 % do.
+    """Count the groups in which all records share one code, and the groups in which at least 90 % do.
 
     Examples
     --------

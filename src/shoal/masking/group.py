@@ -190,7 +190,7 @@ def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
 
 
 def _with_bound(outcome: Outcome, bound: float) -> Outcome:
-    """Return the outcome with the bound for groups that keep the promises, if it is higher than the present bound."""
+    """Return the outcome with the bound for groups that keep the promises, if that bound is higher."""
     if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
         return outcome
     return replace(outcome, bound=bound, status="bounded", certificate=None)
@@ -289,7 +289,7 @@ def _group_for_closeness(records: Floats, rules: Rules, plan: BucketPlan, state:
 
 
 def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
-    """Return a lower bound on the SSE of any partition of the table that keeps closeness; 0 if none is proven."""
+    """Return a lower bound on the SSE of any partition that satisfies closeness; 0 if no bound is proven."""
     if not any(isinstance(model, Closeness) for _, model in promise.models):
         return 0.0
     from shoal.promises.closeness_bound import closeness_bound

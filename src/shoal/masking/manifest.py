@@ -94,7 +94,7 @@ def write_manifest(
 
 
 def digests(source: str | os.PathLike[str], query: str | None = None) -> dict[str, Any]:
-    """Return the SHA-256 of a source: of the file, of the result of a database query, or of the list of its files.
+    """Return the SHA-256 of a source: a file, the result of a database query, or the list of files of a folder or glob.
 
     For a folder or a glob, also return the SHA-256 of each file.
     """
@@ -119,7 +119,7 @@ def versions() -> dict[str, str]:
 
 
 def described(release: Release) -> dict[str, Any]:
-    """Return the content of a manifest except the input and output files."""
+    """Return the content of a manifest without the input and output files."""
     return {
         "shoal": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -352,7 +352,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:
-    """Refuse a missing key or a value of another type; a key that may be null may be missing."""
+    """Refuse a missing key or a value of the wrong type; a key that may be null may be missing."""
     for name, types in keys.items():
         if name not in content and NoneType not in types:
             raise _not_a_manifest(path, f"the key {above + name!r} is missing")

@@ -61,7 +61,7 @@ class Plan:
     """The plan of a masking: the records, the statistics of the whole table, and all decisions before grouping."""
 
     records: Records
-    request: MaskRequest  # settled
+    request: MaskRequest  # the settled request
     timings: dict[str, float]  # seconds by step
     columns: Columns
     rows: int  # released records

@@ -201,12 +201,12 @@ class Release:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The verdict: ``"stop"``, ``"look"`` or ``"fine"`` (`level`), and the reasons; read it first."""
+        """The verdict on the release: its level (``"stop"``, ``"look"`` or ``"fine"``) and the reasons."""
         return judge(self)
 
     @property
     def uniques(self) -> int:
-        """The number of records singled out, an alias of `singled_out`."""
+        """The number of unique records; an alias of `singled_out`."""
         return self.singled_out
 
     @property
@@ -386,13 +386,13 @@ class Release:
         return Path(path)
 
     def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:
-        """Return the command of the same masking; `hierarchies` maps columns to the files of their hierarchies."""
+        """Return the command that repeats the masking; `hierarchies` maps columns to the files of their hierarchies."""
         from shoal.masking.manifest import as_command
 
         return as_command(self.parameters, source, output, hierarchies)
 
     def call(self, source: str, output: str) -> str:
-        """Return the Python code of the same masking."""
+        """Return the Python call that repeats the masking."""
         from shoal.masking.manifest import as_call
 
         return as_call(self.parameters, source, output)

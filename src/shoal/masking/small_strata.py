@@ -308,7 +308,7 @@ def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> 
 
 
 class _Option(NamedTuple):
-    """A candidate for joining a rare pattern."""
+    """A candidate join of a rare pattern with a partner pattern."""
 
     cost: int  # cells made missing
     partner: Pattern

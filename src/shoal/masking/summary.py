@@ -203,7 +203,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             f"integer columns now hold decimals ({listed(decimal)}); {setting('integers', 'round')} keeps them whole"
         )
     changes = [np.sum(counts, axis=0) for counts in zip(*(bucket.changes for bucket in buckets), strict=True)]
-    pairs = zip(plan.embedding.codings, changes, strict=False)  # a table of numbers has no changes
+    pairs = zip(plan.embedding.codings, changes, strict=False)  # `changes` is empty if all columns hold numbers
     notes += [note for coding, counts in pairs if (note := coding.note(plan.columns.masked, counts)) is not None]
     for name, scale in plan.columns.scales.items():
         finer = "" if scale.exact else ": its time span is too long for a finer unit"
@@ -218,7 +218,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
 
 
 def _revealing(plan: Plan, left: Sequence[Name]) -> dict[Name, Name]:
-    """Return the unchanged columns that reveal a masked one; empty if the table is not in memory."""
+    """Return the unchanged columns that reveal a masked column; empty if the table is not in memory."""
     # The unit column identifies its units, so it may correspond to any column that is constant per unit.
     unchanged = [name for name in left if name != plan.request.unit]
     originals = plan.records.originals([*unchanged, *plan.columns.masked]) if unchanged else None
@@ -233,7 +233,7 @@ def _total_notes(plan: Plan, totals: Ints) -> list[str]:
 
 
 def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
-    """Return a note on escaped formulas, or warn of formulas in the columns `names` and in released column names."""
+    """Return a note on escaped formulas, or warn about formulas in the columns `names` and in released column names."""
     if request.escape_formulas:
         return [
             f"text cells and column names that begin with {FORMULAS} and are not numbers now begin with an apostrophe"

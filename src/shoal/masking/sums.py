@@ -220,7 +220,7 @@ def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rul
 
 
 def _effects(rules: Sequence[Rule], columns: int) -> Floats:
-    """Return the change of each total if a column increases by 1, for each column."""
+    """Return the change of each total when one column increases by 1, for every column."""
     effects = np.eye(columns)
     for rule in rules:
         effects[rule.total] = sum(sign * effects[place] for sign, place in rule.parts)

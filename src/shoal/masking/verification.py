@@ -58,7 +58,7 @@ __all__ = [
     "verify",
 ]
 
-WEIGHTS = 1_000_000  # records up to which all weights are counted; larger tables use a sample of the weights
+WEIGHTS = 1_000_000  # largest number of records for which all weights are counted; larger tables use a sample
 
 
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
@@ -250,7 +250,7 @@ def units_part(table: Table, first: int, outsider: Sequence[Name], unit: Name) -
 
 
 def deal_units(part: int, arrays: Arrays, own: None, targets: int) -> tuple[Ints, Arrays]:
-    """Send the records of a unit to the same bucket."""
+    """Send all records of a unit to the same bucket."""
     return bucket_of_words(arrays["unit"].reshape(-1, 1), targets), arrays
 
 
@@ -264,7 +264,7 @@ class Recounted(NamedTuple):
 
     singled_out: int  # records that are unique in the columns that an outsider can know
     identifiers: dict[Name, str]  # columns that look like identifiers, with the reason
-    totals: Ints  # of columns of whole numbers, if totals are kept
+    totals: Ints  # totals of the columns of whole numbers, if kept
     reached: dict[Name, dict[str, float]]  # the worst figures of any group per sensitive column
     formulas: list[Name]  # columns with text that a spreadsheet would run
     homogeneous: dict[Name, GroupCount]  # per sensitive column: groups in which all records have one value
@@ -335,7 +335,7 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
 
 
 def _alike(promise: Promise, buckets: Sequence[CountedGroups], place: int) -> dict[Name, GroupCount]:
-    """Count per sensitive column the groups in which all records (`place` 0), or most (1), have one value."""
+    """Count, per sensitive column, the groups in which all records (`place` 0) or most (1) have one value."""
     groups = sum(bucket.groups for bucket in buckets)
     counts = zip(*(bucket.alike for bucket in buckets if bucket.groups), strict=True)
     return {

@@ -206,7 +206,7 @@ class Closeness(GroupPromise):
         return f"a distribution at most {self.t:g} from that of the table"
 
     def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
-        """Return the kind of the rule, t, and no factor (0)."""
+        """Return the kind of the rule, its bound t and its factor, which is 0."""
         return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
 
     def reached_text(self, reached: float) -> str:
@@ -218,6 +218,6 @@ class Closeness(GroupPromise):
         return f"closeness {ceil(1e4 * reached) / 1e4:g}"
 
     def scaled(self, factor: float) -> Closeness | None:
-        """Return a promise with a scaled distance; None if it is unchanged or outside (0, 1)."""
+        """Return a promise with a scaled t; None if t is unchanged or outside (0, 1)."""
         t = float(f"{factor * self.t:.2g}")
         return Closeness(t) if 0 < t < 1 and t != self.t else None

@@ -86,7 +86,7 @@ def _nearest_of_runs(records: Floats, remaining: Ints, run: Ints, point: Floats,
 def _deal(records: Floats, run: Ints, sizes: Ints, state: State) -> Ints:
     n, d = records.shape
     groups, runs = n // len(sizes), len(sizes)
-    labels, remaining = np.full(n, groups - 1), np.arange(n)  # on STOP, the last group takes the rest
+    labels, remaining = np.full(n, groups - 1), np.arange(n)  # on STOP, the last group takes the remaining records
     free = np.ones(n, dtype=np.bool_)
     centre = np.empty(d)
     for group in range(groups - 1):

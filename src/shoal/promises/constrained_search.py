@@ -25,11 +25,8 @@ from shoal.promises.rules import changed, measure, write_codes
 
 __all__ = ["anneal_with_rules", "room_of"]
 
-NEAR, RELOCATE, ALIKE = (
-    0.7,
-    0.3,
-    0.75,
-)  # probabilities: a neighbour; a relocation; a relocation or a swap of similar codes
+# Probabilities of a neighbour's group, of a relocation, and of a relocation or a swap of similar codes.
+NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75
 TEMPERATURES = 1.0, 1e-3  # relative to the heat, at the start and at the end
 PENALTIES = 50.0, 1e6  # also relative to the heat; the final penalty applies from share FINAL of the steps
 FINAL = 0.8

@@ -48,7 +48,7 @@ def _entropy(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, fl
 
 @kernel(counted=False)
 def _recursive(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
-    """Return r_1 / (r_l + … + r_m) for descending counts r (infinite with fewer than l values) and the shortfall."""
+    """Return r_1 / (r_l + … + r_m) for descending counts r, infinite with fewer than l values, and the shortfall."""
     bound, factor = rules.bounds[rule], rules.factors[rule]
     ratio = _ratio(codes, size, int(bound))
     if ratio < factor:

@@ -1,4 +1,4 @@
-"""k first: groups of MDAV that swap records with more distant ones until they are within t.
+"""k first: MDAV groups whose records are swapped for more distant records until the groups are within t.
 
 Algorithm 2 of J. Soria-Comas, J. Domingo-Ferrer, D. Sánchez and S. Martínez, t-closeness through microaggregation:
 strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015. The ungrouped records are tried in order of
@@ -100,7 +100,7 @@ def _groups(records: Floats, k: int, rules: Rules, state: State) -> Ints:
 
 @kernel
 def _merge_worst(records: Floats, labels: Ints, rules: Rules, state: State) -> Ints:
-    """Run Algorithm 1: merge the group of greatest shortfall with its nearest group until no shortfall remains."""
+    """Run Algorithm 1: merge the group of largest shortfall with its nearest group until no shortfall remains."""
     n, d = records.shape
     groups = labels.max() + 1
     sizes, centres, lacking = np.zeros(groups), np.zeros((groups, d)), np.zeros(groups)

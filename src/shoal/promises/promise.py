@@ -25,7 +25,7 @@ class Rules(NamedTuple):
     first: Ints  # (rules + 1,): the start of each rule's values in the next four arrays
     shares: Floats  # share of each value in the whole table
     below: Floats  # share of this value and all lower values
-    guide: Ints  # entry i of m: first value whose `below` is at least i / m; a level search starts there
+    guide: Ints  # entry i of m: first value with `below` ≥ i / m, where a search for a level starts
     areas: Floats  # sums of `below` over lower values; one more entry per rule
     masses: Floats  # (rules, sizes, levels): the table that speeds up closeness for small groups; may be empty
 
@@ -38,8 +38,8 @@ class RuleKind(NamedTuple):
     measure: Any
     # (bound, n, k) → the size that groups of n records should have to keep the rule.
     size: Callable[[float, int, int], float]
-    # (rules, rule, members, size, out, into, reached) → the same after member `out` is replaced by `into`; None if there
-    # is no fast way. Members are sorted integers: the code above the lowest 32 bits, which hold the record.
+    # (rules, rule, members, size, out, into, reached) → the same after `into` replaces `out`; None without a fast
+    # way. Members are sorted integers with the code above the lowest 32 bits, which hold the record.
     swapped: Any = None
 
 

@@ -45,9 +45,9 @@ def promise_parameter(
 
 @dataclass(frozen=True)
 class PromiseEntry:
-    """A promise's entry in the registry."""
+    """The registry entry of a promise: its class and its parameter."""
 
-    place: str  # the module and its class
+    place: str  # module and class, separated by a colon
     parameter: Field[Any]
 
     def load(self) -> type[GroupPromise]:

@@ -37,7 +37,7 @@ from shoal.promises.rules import KINDS, broken, make_rules, size_for
 __all__ = ["Search", "keep_rules", "rehearse_rules", "repair", "rules_of"]
 
 NEIGHBOURS = 30
-STEPS = 300, 2000  # per record: for a large table, and for a table with fewer steps than LEAST_STEPS
+STEPS = 300, 2000  # per record: at least the former; up to the latter while the total is below LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
 SMALL = 2_500  # records; up to this size, a table is small
 SHARES = 0.5, 2 / 3, 1.0, 1.4  # initial group sizes, as shares of the size that groups should have
@@ -91,7 +91,7 @@ def keep_rules(
 
 
 def rules_of(rules: Rules, rows: Ints) -> Rules:
-    """Return the rules restricted to the given records."""
+    """Return the rules restricted to the records `rows`."""
     return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
 
 
@@ -145,7 +145,7 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
             places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in results)
         final_steps = LONG * steps
         if search.seconds is not None:
-            # The remaining time, minus the time for repairing.
+            # Leave part of the remaining time for repairs.
             final_steps = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
         yield anneal(places[0], int(final_steps))[0]
 
@@ -156,7 +156,7 @@ def _fits(labels: Ints) -> bool:
 
 
 def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
-    """Yield the starting groups of searches with their initial temperatures."""
+    """Yield initial groups for searches, each with an initial temperature."""
     n = len(records)
     kinds = [KINDS[kind] for kind in rules.kinds]
     needed = size_for(list(zip(kinds, rules.bounds.tolist(), strict=True)), n, k)

@@ -146,7 +146,7 @@ changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_again)
 
 @kernel
 def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: int) -> tuple[Floats, Floats]:
-    """Return the shortfall and the measure of each group of the given records."""
+    """Return the shortfall and the measure of each group of the records `rows`."""
     starts = np.zeros(groups + 1, dtype=np.int64)
     for label in labels:
         starts[label + 1] += 1
@@ -221,7 +221,7 @@ def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
 
 
 def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
-    """Return a mask of the groups of the given records that break a rule."""
+    """Return a mask of the groups of the records `rows` that break a rule."""
     groups = int(labels.max()) + 1
     lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
     failing: Bools = np.any(np.stack(lacks) > 0, axis=0)
