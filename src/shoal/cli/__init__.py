@@ -1,4 +1,4 @@
-"""The command line, one file per command; commands import heavy libraries when they run, so that help is fast."""
+"""The command line, with one file per command; commands import heavy libraries only when they run."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
                     raise
             else:
                 return
-        raise typer.Exit(code)  # outside the except block, which frees the objects held by the error
+        raise typer.Exit(code)  # outside the except block, so that the objects held by the error are freed
 
     return run
 
@@ -103,12 +103,12 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 def main() -> None:
-    """Run a command; exit code 0 done, 1 refused, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM."""
-    # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run. Importing them
-    # makes about 150,000 objects that could be garbage.
+    """Run a command. Exit codes: 0 success, 1 refusal, 2 usage error, 130 interrupt, 143 ended by SIGTERM."""
+    # Libraries are never garbage, but their imports create about 150,000 objects. Searching these for garbage, now and
+    # at exit, took a quarter of a short run.
     gc.set_threshold(300_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    # Out of memory, Rust deadlocks while it prints a backtrace.
+    # When memory runs out, Rust deadlocks while it prints a backtrace.
     os.environ["RUST_BACKTRACE"] = "0"
     for number in SIGNALS:
         signal.signal(number, interrupt)
@@ -132,7 +132,7 @@ def _clear_exec_interrupt() -> None:
 
 
 def _report_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]) -> int:
-    """Print the interrupt and the files in place; return the exit code by which shells denote the signal."""
+    """Print the interrupt and the files in place; return the exit code that shells use for the signal."""
     forget_interrupts()
     number = interrupted.number if isinstance(interrupted, Terminated) else signal.SIGINT
     cause = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
@@ -152,5 +152,5 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object) -
 
 
 def _flags() -> dict[str, str]:
-    """Return the flags of the running command, and those of shoal mask, which messages of other commands may name."""
+    """Return the flags of the running command and of shoal mask, which messages of other commands may name."""
     return flags_of(mask) | flags_of(_running.get(main))

@@ -55,12 +55,12 @@ def assess(
 
 
 def _read_tables(texts: list[str]) -> list[list[str]]:
-    """Parse frequency tables, each a list of columns separated by commas."""
+    """Parse frequency tables; each table is a list of columns separated by commas."""
     return [text.split(",") for text in texts]
 
 
 def _read_labels(path: str) -> Any:
-    """Read the row numbers in a labels file."""
+    """Return the row numbers in a labels file, counted from 0."""
     from shoal.tables.files import read_table
 
     return read_table(Path(path))["record"].numbers().values.astype(int) - 1

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mask", "print_release", "read_pairs"]
 
-# Options that --from-manifest allows: a manifest decides parameters, never files or clusters.
+# Options allowed with --from-manifest: a manifest sets parameters, never files or clusters.
 WITH_MANIFEST = {item.name for item in parameters() if not item.metadata["stored"] and item.name != "roles"} | {
     "source", "query", "engine", "manifest", "report", "from_manifest", "verbose",
 }  # fmt: skip
@@ -120,7 +120,7 @@ def mask(
 
 
 def _shown(**files: Any) -> dict[str, str]:
-    """Return the printed paths of files."""
+    """Return the paths of files as printed, without passwords."""
     return {name: without_passwords(str(as_place(path))) for name, path in files.items() if path is not None}
 
 
@@ -185,7 +185,7 @@ def _check_required(source: Any, values: dict[str, Any]) -> Any:
 
 
 def _read_recorded(context: typer.Context, manifest: Path) -> Recorded:
-    """Read a manifest; refuse options that the manifest decides."""
+    """Read a manifest; refuse options that the manifest sets."""
     from shoal.masking.manifest import read_manifest
 
     for parameter in context.command.params:

@@ -127,7 +127,7 @@ def publish(
 
 
 def _method(method: str | None, definition: str) -> str:
-    """Return the name of the requested method; refuse one outside the requested definition."""
+    """Return the name of the requested method; refuse a method that the requested definition does not cover."""
     if definition not in DEFINITIONS:
         raise InputError(f"--definition must be standard or microaggregated, got {definition!r}.")
     entry = find_publication_method(method or (DEFAULT if definition == "standard" else "optimal"))
@@ -153,7 +153,7 @@ def _publish(source: Path, values: dict[str, Any], files: dict[str, Path | None]
     output = values["output"]
     check_targets(source, output=output, **files, ledger=values["ledger"])
     with warnings.catch_warnings():
-        # --definition microaggregated accepts it, and the summary states it in full.
+        # The user accepts this with --definition microaggregated, and the summary states it in full.
         warnings.simplefilter("ignore", GroupsAsGivenWarning)
         publication = publish_request(source, PublishRequest(**values))
     say(str(publication))
@@ -216,7 +216,7 @@ def read_bounds_options(texts: list[str]) -> dict[str, tuple[float, float]] | st
 
 
 def read_budget(text: str) -> dict[str, float] | str:
-    """Parse the word or the shares of --budget.
+    """Parse the value of --budget: a word, or a share per column.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Read CSV from standard input and write CSV to standard output, for the path ``-``."""
+"""CSV from standard input and to standard output, for the path ``-``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLUSTERS = ("dask", "spark")
 
 
 def path_or_address(text: str) -> Path | TableFile:
-    """Return the path in an argument, or the table of a database, whose address is not a path."""
+    """Return the path in an argument or, if the argument is a database address, the table of that database."""
     if "://" not in text:
         return Path(text)
     from shoal.tables.files import named_source
@@ -33,7 +33,7 @@ def path_or_address(text: str) -> Path | TableFile:
 
 
 def check_streams(source: Path | TableFile | None, values: Mapping[str, Any], **files: Path | None) -> None:
-    """Refuse options that standard input or output does not support; `files` are written from files on disk."""
+    """Refuse options that standard input or output does not support; the options in `files` need tables on disk."""
     reads, writes = str(source) == STREAM, str(values["output"]) == STREAM
     for name, path in files.items():
         if path is not None and (reads or writes):

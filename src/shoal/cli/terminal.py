@@ -1,4 +1,4 @@
-"""Build command-line options from the parameters of a request, and print all output of commands.
+"""Command-line options built from the parameters of a request, and printing for all commands.
 
 Messages name parameters as flags: ``missing='group'`` becomes ``--missing group``. All output is printed here, so that
 names, values and paths cannot send control characters to the terminal.
@@ -55,7 +55,7 @@ __all__ = [
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Texts = list[str] | None
-COLOURS = {"stop": typer.colors.RED, "look": typer.colors.YELLOW, "fine": typer.colors.GREEN}  # of verdicts
+COLOURS = {"stop": typer.colors.RED, "look": typer.colors.YELLOW, "fine": typer.colors.GREEN}  # by level of the verdict
 METAVARS = {list: "COLUMN,…", Path: "FILE", int: "N", float: "NUMBER", str: "WORD"}  # by option type
 NAMED_KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
@@ -64,7 +64,7 @@ _warnings: ContextVar[list[str]] = ContextVar("the warnings printed by the comma
 
 
 def kind_options() -> dict[str, OptionInfo]:
-    """Return the options of the parameter `kinds`, one per kind with a flag."""
+    """Return the command-line options of the parameter `kinds`, one for each kind that has a flag."""
     return {
         word: typer.Option(kind.flag, metavar=kind.metavar, help=first_sentence(kind.help), rich_help_panel=COLUMNS)
         for word, kind in KINDS.items()
@@ -73,7 +73,7 @@ def kind_options() -> dict[str, OptionInfo]:
 
 
 def with_parameters(request: type, *, required: Sequence[str] = ()) -> Callable[[Command], Command]:
-    """Add an option to a command for every request parameter with flags that it does not declare itself.
+    """Add an option to a command for every request parameter that has flags and that the command does not declare.
 
     The command receives the values as keyword arguments. The help marks the `required` options.
     """
@@ -93,7 +93,7 @@ def with_parameters(request: type, *, required: Sequence[str] = ()) -> Callable[
                 made.append(_keyword(item.name, default, _annotation(item), info))
         options = sorted([*made, *(part for part in explicit if _info(part))], key=_panel)
         command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
-        command.request = request  # type: ignore[attr-defined]  # the reference pages show its whole help texts
+        command.request = request  # type: ignore[attr-defined]  # the reference pages show its full help texts
         return command
 
     return complete
@@ -124,7 +124,7 @@ def _annotation(item: Field[Any]) -> Any:
 
 
 def option(name: str, request: type = MaskRequest, *, required: bool = False) -> Any:
-    """Return the option of a request parameter, whose help names other parameters by their flags."""
+    """Return the command-line option of a request parameter; its help names other parameters by their flags."""
     items = {item.name: item for item in parameters_of(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
@@ -224,7 +224,7 @@ def flags_of(command: Callable[..., None]) -> dict[str, str]:
 
 
 def typed(reference: Reference, flags: Mapping[str, str]) -> str:
-    """Return a parameter as its flag, and a setting as its command-line option.
+    """Return a parameter as its flag, or a setting as an option with its value.
 
     Examples
     --------
@@ -253,13 +253,13 @@ def typed(reference: Reference, flags: Mapping[str, str]) -> str:
 
 
 def typed_text(text: str, flags: Mapping[str, str]) -> str:
-    """Return a message with every parameter as its flag; plain text is returned unchanged."""
+    """Return a message with every parameter written as its flag; plain text is returned unchanged."""
     parts = text.parts if isinstance(text, Message) else [text]
     return "".join(part if isinstance(part, str) else typed(part, flags) for part in parts)
 
 
 def typed_rows(rows: Iterable[tuple[str, str]], flags: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the rows of a summary with every parameter as its flag."""
+    """Return the rows of a summary with every parameter written as its flag."""
     return [(name, typed_text(text, flags)) for name, text in rows]
 
 
@@ -308,7 +308,7 @@ def say_pair(name: str, value: object) -> None:
 
 
 def say_refusal(text: str) -> None:
-    """Print the reason why a command ends, on one line."""
+    """Print the reason for ending a command, on one line."""
     typer.secho(f"shoal: {visible(text)}", err=True, fg=typer.colors.RED)
 
 

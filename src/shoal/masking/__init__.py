@@ -1,1 +1,1 @@
-"""The way of the data, written once: request, plan, pipeline, release, manifest, verification."""
+"""The masking of a table: request, plan, pipeline, release, verification and manifest."""

@@ -1,4 +1,4 @@
-"""Compute the value of every group (mean, median or medoid), round it, and measure the information loss."""
+"""The values of groups (mean, median or medoid), their rounding, and the information loss."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 TENS = np.array([float(10**i) for i in range(23)])
 BOUNDS = np.array([float(f"1e{i}") for i in range(-7, 15)])
-# The last digits of a sum depend on its order, which differs by engine; the tolerance keeps them from deciding.
+# The last digits of a sum depend on the order of its terms, which differs by engine; the tolerance ignores them.
 BELOW = PERCENT / 100 * (1 - 1e-9)
 
 
@@ -47,16 +47,16 @@ class Bucket(NamedTuple):
     errors: Floats  # squared errors per standardised column
     totals: Floats
     rounding: Floats  # errors added by rounding
-    grouped: Floats  # errors with respect to the centroids, whichever value is released
+    grouped: Floats  # errors of the group centroids, whatever value is released
     sizes: Ints  # number of groups of each size
     outcome: Outcome  # outcome of the method, without its labels
     decimals: Bools  # True for columns of whole numbers with a released value that is not whole
-    new_zeros: Ints  # per column whose zeros are kept: released zeros of records with another value
+    new_zeros: Ints  # per column with kept zeros: nonzero records that are released as zero
     largest: Floats  # largest error of a group of few records, per column and in total
     taken: Bools  # True for columns with a released value equal to the code for missing
     dominated: Ints  # per column: the groups dominated by one member, and the groups with values
-    changes: tuple[Ints, ...] = ()  # per column, as its coding counts them
-    rescaled: Floats = np.empty((2, 0))  # errors and totals of rescaled columns, on the scale of comparison
+    changes: tuple[Ints, ...] = ()  # per column: the changes counted by its coding
+    rescaled: Floats = np.empty((2, 0))  # errors and totals of rescaled columns, on the comparison scale
 
 
 class ReleasedValues(NamedTuple):
@@ -64,7 +64,7 @@ class ReleasedValues(NamedTuple):
 
     values: Floats
     rounded: Floats  # the released values
-    row: Ints  # per record: its row in the values
+    row: Ints  # per record: the row of its group in the values
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Rounding:
 
     @property
     def changes(self) -> bool:
-        """True if values are stored with fewer digits than computed."""
+        """True if released values have fewer digits than computed values."""
         return (
             self.whole
             or any(places is not None for places in self.decimals)
@@ -95,7 +95,7 @@ class Rounding:
 
     @cached_property
     def decimals(self) -> tuple[int | None, ...]:
-        """The number of released decimals per column; None for all digits, which sum rules need."""
+        """The number of released decimals per column; None for all digits, as sum rules need."""
         summed = {place for rule in self.rules for place in rule.columns}
         return tuple(
             storage.decimals + 1
@@ -124,7 +124,7 @@ class Rounding:
                 power = 10.0**decimals
                 scaled = values[:, [place]] * power
                 fitted = nearest(scaled, nonzero[[place]]) / power
-                # Above EXACT a float has no such decimals, and the division would add noise.
+                # Floats above EXACT have no such decimals, and the division would add noise.
                 rounded[:, place] = np.where(np.abs(scaled) < EXACT, fitted, values[:, [place]])[:, 0]
         rounded[:, self.timed] = np.rint(values[:, self.timed])
         rounded[:, single & ~whole] = rounded[:, single & ~whole].astype(np.float32)
@@ -139,7 +139,7 @@ class Rounding:
         return add_up(rounded, self.rules, single) if self.rules else rounded
 
     def new_zeros(self, X: Floats, rounded: Floats, row: Ints) -> Ints:
-        """Count, per column whose zeros are kept, the released zeros of records with another value.
+        """Count, per column with kept zeros, the nonzero records that are released as zero.
 
         `row` holds each record's row in the rounded values.
         """
@@ -149,7 +149,7 @@ class Rounding:
 
 
 def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays, Bucket]:
-    """Mask the blocks of a bucket: group, aggregate, round; the loss is measured on the released values."""
+    """Mask the blocks of a bucket: group and aggregate their records, and measure the loss of the released values."""
     records = BucketRecords.read(arrays, plan)
     outcome = group_bucket(records, plan, state)
     released = aggregate(records, outcome.labels, plan)
@@ -172,11 +172,11 @@ def aggregate(records: BucketRecords, labels: Ints, plan: BucketPlan) -> Release
             aggregate(records._replace(X=X[:, [j]], Z=records.Z[:, [j]]), column, plan.only(j))
             for j, column in enumerate(np.ascontiguousarray(labels.T))
         ]
-        # Each column has groups of its own, hence one row per record.
+        # The groups differ by column, so every record has its own row of values.
         values = np.column_stack([column.values[column.row] for column in columns])
         rounded = np.column_stack([column.rounded[column.row] for column in columns])
         return ReleasedValues(values, rounded, np.arange(len(X)))
-    # All records of a group have missing values in the same columns, so a NaN stays in its own group and column.
+    # All records of a group have missing values in the same columns, so a NaN affects only its group and column.
     values = group_values(X, records.Z, labels, how, records.weights)
     if how != "medoid":
         for j, coding in enumerate(plan.embedding.codings):
@@ -201,7 +201,7 @@ def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights:
     starts = np.concatenate([[0], np.cumsum(group_sizes(labels))])
     if how == "medoid":
         distance = np.nansum(np.square(Z - centroids(Z, labels)[labels]), axis=1)
-        # Ties go to the lowest record number (lexsort is stable); rounding keeps the last digits from deciding.
+        # Ties go to the lowest record number (lexsort is stable). Rounding ignores differences in the last digits.
         medoids: Floats = X[np.lexsort((distance.round(12), labels))[starts[:-1]]]
         return medoids
     values = np.empty((len(starts) - 1, X.shape[1]))
@@ -254,7 +254,7 @@ def _measure(
 def _lose_on_scales(
     records: BucketRecords, released: ReleasedValues, embedding: Embedding, lost: Floats | None
 ) -> Floats:
-    """Return the squared errors and totals of the rescaled columns, on the scale of comparison."""
+    """Return the squared errors and totals of the rescaled columns, on the comparison scale."""
     places = [j for j, _ in embedding.rescalings]
     if not places:
         return np.empty((2, 0))
@@ -270,7 +270,7 @@ def _lose_on_scales(
 
 
 def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedding) -> tuple[Ints, ...]:
-    """Return the counts of each column's coding; an empty tuple if all columns hold numbers."""
+    """Return the changes counted by the coding of each column; an empty tuple if all columns hold numbers."""
     if embedding.plain:
         return ()
     values = np.take(released.rounded, released.row, axis=0)
@@ -278,9 +278,9 @@ def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedd
 
 
 def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedValues, plan: BucketPlan) -> Ints:
-    """Count per column the groups dominated by one member, and the groups with values.
+    """Count, per column, the groups that one member dominates and the groups that have values.
 
-    Both are 0 where the released values do not reveal totals: only means do.
+    Both counts are 0 unless means are released, because only means reveal totals.
     """
     counts = np.zeros((2, records.X.shape[1]), dtype=np.int64)
     for j in plan.amounts if plan.request.aggregate == "mean" else ():
@@ -297,7 +297,7 @@ def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedVal
 def _lose(
     labels: Ints, records: BucketRecords, released: ReleasedValues, placed: Floats, plan: BucketPlan
 ) -> tuple[Floats, ...]:
-    """Return per column: squared errors, total squares, errors added by rounding, and errors of the partition itself.
+    """Return four sums per column: squared errors, total squares, errors added by rounding, and partition errors.
 
     `placed` holds the released values of all records, embedded like `Z`.
     """
@@ -314,7 +314,7 @@ def _lose(
 
 
 def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:
-    """Return the largest sum of squared errors of a group of few records, per column and in total."""
+    """Return the largest sum of squared errors of any group with few records, per column and in total."""
     starts = embedding.starts
     if labels.ndim == 1:
         errors = np.add.reduceat(group_errors(Z, released, labels, fewer=FEW), starts, axis=1)
@@ -327,8 +327,8 @@ def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embeddi
 def to_15_digits(values: Floats) -> Floats:
     """Round to 15 significant digits; further digits of a computed value are noise.
 
-    Every number of 15 digits has its own float, so its text has no more digits either. Floats from 10^15 on are nearly
-    whole and stay unchanged.
+    Different numbers of 15 digits have different floats, so the text of a result has at most 15 digits. Floats from
+    10^15 on are nearly whole and stay unchanged.
 
     Examples
     --------
@@ -337,7 +337,7 @@ def to_15_digits(values: Floats) -> Floats:
     """
     size = np.abs(values)
     rounded = values.copy()
-    # Within these bounds the digits, as a whole number, and the power of ten are exact; the quotient is rounded once.
+    # Within these bounds, the digits as a whole number and the power of ten are exact: only the quotient is rounded.
     exact = (size >= 1e-8) & (size < 1e15)
     power = TENS[22 - np.searchsorted(BOUNDS, size[exact], side="right")]
     rounded[exact] = np.rint(values[exact] * power) / power
@@ -361,7 +361,7 @@ def nearest(values: Floats, nonzero: Bools) -> Floats:
 def count_dominated(
     values: Floats, labels: Ints, rounding: Floats, weights: Floats | None = None, units: Words | None = None
 ) -> tuple[int, int]:
-    """Count the groups dominated by one member in a column, and the groups with values there.
+    """Count the groups of a column that one member dominates, and the groups that have values.
 
     Missing cells are NaN; a group has either only missing cells or none. `rounding` is the difference between the
     released value of each record's group and the group's exact mean. With units, the members of a group are its units,
@@ -380,11 +380,11 @@ def count_dominated(
     if not len(labels):
         return 0, 0
     groups = int(labels.max()) + 1
-    # The error of the group total that follows from the released value.
+    # The error of a group total that is derived from the released value.
     error = np.bincount(labels, moved, minlength=groups)
     if units is not None:
         amounts, labels = _by_unit(amounts, labels, units)
-    # Members of opposite sign may cancel out, and an outsider who estimates a member cannot know.
+    # Members of opposite sign may cancel out, which an outsider who estimates a member cannot know.
     negative = amounts < 0
     if negative.any():
         error = np.where(np.bincount(labels[negative], minlength=groups) > 0, np.abs(error), error)
@@ -403,6 +403,6 @@ def _by_unit(amounts: Floats, labels: Ints, units: Words) -> tuple[Floats, Ints]
 
 
 def new_zeros(buckets: Sequence[Bucket]) -> Ints:
-    """Count, per column whose zeros are kept, the released zeros of records with another value."""
+    """Count, per column with kept zeros, the nonzero records that are released as zero."""
     new: Ints = np.sum([bucket.new_zeros for bucket in buckets], axis=0, dtype=np.int64)
     return new

@@ -1,6 +1,6 @@
-"""Number and count the cells of a table, and refuse cells with fewer than k records.
+"""The cells of a table: number and count them, and refuse cells with fewer than k records.
 
-A cell holds the records of a stratum that have missing values, and kept zeros, in the same columns.
+A cell holds the records of a stratum that have missing values in the same columns, and kept zeros in the same columns.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ class PartStatistics(NamedTuple):
     present: Ints  # released values per column that are not missing
     cells: list[Cell]  # by code
     counts: Ints  # records per cell
-    units: list[Words] | None  # per cell: its lowest distinct units, at most k
+    units: list[Words] | None  # per cell: its k lowest distinct unit hashes, or all if there are fewer
     storages: tuple[Storage | None, ...]  # per column; None if all its values are missing
     spellings: tuple[frozenset[Spelling], ...]  # spellings of missing values per column
     limits: Floats  # lowest and highest value per column
     broken: tuple[Broken, ...]  # per sum rule
-    totals: tuple[int, ...]  # per column of whole numbers, if totals are kept
-    observed: tuple[Any, ...]  # per column: the statistics that its kind needs of the released records
+    totals: tuple[int, ...]  # per masked column, if totals of whole numbers are kept
+    observed: tuple[Any, ...]  # per column: statistics of the released records that its kind needs
     confidential: tuple[Values, ...]
-    identifying: dict[Name, str]  # masked columns whose cells are released and look like identifiers, and why
-    types: dict[Name, str | None]  # of text columns that may be numbers; None if all their values are missing
+    identifying: dict[Name, str]  # identifier-like masked columns that release original cells, with the reason
+    types: dict[Name, str | None]  # types of text columns that may hold numbers; None if all values are missing
 
 
 class Own(NamedTuple):
-    """The numbers of a part's cells and values in the whole table."""
+    """The table-wide numbers of the cells and values of a part."""
 
     cells: Ints  # number of each cell
     codes: tuple[Floats | None, ...]  # per column of categories: the code of each value
@@ -88,25 +88,25 @@ class Own(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Joined strata and their new texts."""
+    """The joined strata and their released texts."""
 
-    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # stratum as spelled in the parts: its released text
+    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # original spelling of each stratum → released text
     texts: frozenset[Name]  # stratum columns in which joined strata differ
-    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # other stratum columns: spelling in the parts: released one
+    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # per stratum column: original → released spelling
 
 
 class Donation(NamedTuple):
-    """Records of a cell with further values made missing, which bring a rare missing-value pattern to k records."""
+    """Records of a cell that lose further values to bring a rare missing-value pattern to k records."""
 
-    records: int  # number of records, after those of earlier donations
-    missing: tuple[bool, ...]  # their new pattern
+    records: int  # number of records, counted after the records of earlier donations
+    missing: tuple[bool, ...]  # new missing-value pattern of these records
 
 
 class Moves(NamedTuple):
-    """The changes to cells with too few records: suppressed, joined or given another missing-value pattern."""
+    """The changes to small cells: their records are suppressed, joined or given another missing-value pattern."""
 
     patterns: Mapping[Cell, tuple[bool, ...] | None]  # new pattern of each cell; None if suppressed
-    donations: Mapping[tuple[int, Cell], Sequence[Donation]] = {}  # by first record of the part and its cell
+    donations: Mapping[tuple[int, Cell], Sequence[Donation]] = {}  # keyed by the first record of the part and the cell
     joined: Joined | None = None
     blanked: int = 0  # values of the table that are made missing
     notes: tuple[str, ...] = ()
@@ -120,8 +120,8 @@ class Spellings:
     """The released spellings of missing values and strata, the same for all records."""
 
     missing: Mapping[Name, Spelling]  # per masked column: spelling of a missing value
-    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # per stratum column: original spelling: released spelling
-    codes: Mapping[Name, Code]  # per masked column whose missing values are released as a code: the code
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # per stratum column: original → released spelling
+    codes: Mapping[Name, Code]  # code released for missing values, per masked column with such a code
     joined: Joined | None = None
 
     def without(self, names: Collection[Name]) -> Spellings:
@@ -140,7 +140,7 @@ def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
 def spell_strata(
     columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
 ) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
-    """Return the cells with one spelling per stratum value in all parts, and the spellings changed per column."""
+    """Return the cells with a single spelling per stratum value, and the changed spellings per stratum column."""
     changed = [
         _other_spellings({cell.stratum[place]: None for cells in parts for cell in cells}, dialect)
         for place in range(len(columns.by))
@@ -156,7 +156,7 @@ def spell_strata(
 
 
 def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dict[Spelling, Spelling]:
-    """Return the new spelling of each value of a column that needs one."""
+    """Return the new spelling of each stratum value that changes, keyed by the original spelling."""
     if dialect is None:
         return one_form(values)
     old = pl.Series(list(values), dtype=pl.String)
@@ -165,7 +165,7 @@ def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dic
 
 
 def sizes_of(parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
-    """Return the number of records of each cell."""
+    """Return the number of records in each cell."""
     sizes = np.zeros(cells, dtype=np.int64)
     for part, numbers in zip(parts, roots, strict=True):
         np.add.at(sizes, numbers, part.counts)
@@ -173,14 +173,14 @@ def sizes_of(parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int)
 
 
 def may_be_small(parts: Sequence[PartStatistics], k: int) -> bool:
-    """Return True if a stratum, or a missing-value pattern in it, may have fewer than k records or units."""
+    """Return True if a stratum or one of its missing-value patterns may have fewer than k records or units."""
     return any(
         size < k for part in parts for size in (part.counts.tolist() if part.units is None else map(len, part.units))
     )
 
 
 def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], cells: int) -> Ints:
-    """Return the number of records per cell, or the number of its units, at most k."""
+    """Return the number of records per cell or, with a unit column, the number of units, counted up to k."""
     units = [part.units for part in parts if part.units is not None]
     if not units:
         return sizes_of(parts, roots, cells)
@@ -190,7 +190,7 @@ def count_cells(request: MaskRequest, parts: Sequence[PartStatistics], roots: Se
 def holders_of(
     request: MaskRequest, parts: Sequence[PartStatistics], roots: Sequence[Ints], sizes: Ints
 ) -> list[frozenset[object]]:
-    """Return the holders that k counts in each cell, at most k: its units, or one holder per record."""
+    """Return up to k holders in each cell, as counted by k: its units, or one holder per record."""
     units = [part.units for part in parts if part.units is not None]
     if units:
         return [frozenset(cell_units.tolist()) for cell_units in units_in_cells(units, roots, len(sizes), request.k)]
@@ -198,7 +198,7 @@ def holders_of(
 
 
 def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
-    """Refuse strata and cells with fewer than k records or units; the message lists the first ones."""
+    """Refuse strata and cells with fewer than k records or units; the message lists examples."""
     unit = columns.unit
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):

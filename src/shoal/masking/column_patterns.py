@@ -1,4 +1,4 @@
-"""Expand lists and patterns of column names, such as ``a,b`` and ``q_*``, to the columns that they match."""
+"""Expansion of column lists and name patterns, such as ``a,b`` and ``q_*``, to the matching columns."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from shoal.tables.head import column_names
 
 __all__ = ["expand_patterns", "matching"]
 
-AnyRequest = TypeVar("AnyRequest", bound=Any)  # of a masking or an assessment
+AnyRequest = TypeVar("AnyRequest", bound=Any)  # a masking request or an assessment request
 
 
 def expand_patterns(request: AnyRequest, data: Any) -> AnyRequest:
-    """Return the request with its lists and patterns of names replaced by column names of the table.
+    """Return the request with every list and pattern of names replaced by the matching columns of the table.
 
-    The roles of a roles file must cover all columns of the table and no others.
+    A roles file must list all columns of the table and no others.
     """
     if request.roles is not None:
         check_columns(request.roles, column_names(data, request.reading))
@@ -37,7 +37,7 @@ def expand_patterns(request: AnyRequest, data: Any) -> AnyRequest:
 
 
 def matching(role: str, entries: Sequence[Name], names: Sequence[Name]) -> list[Name]:
-    """Return the columns matched by the entries of a parameter; the exact name of a column matches only that column.
+    """Return the columns that the entries of a parameter match; an exact column name matches only that column.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Number the values of sensitive columns, which are released unchanged, and check the promises on them.
+"""Sensitive columns, which are released unchanged: number their values and check the promises on them.
 
-The values of a column are numbered in their order across the whole table; a missing cell is a value of its own, the
-lowest. Numbers, dates, Booleans and ordinal columns have an order; text and nominal columns have none. Closeness
-compares each group with the distribution of all released records, across strata.
+The values of a column are numbered in order across the whole table; missing cells count as the lowest value. Numbers,
+dates, Booleans and ordinal columns have an order; text and nominal columns have none. Closeness compares each
+group with the distribution of all released records, across strata.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ __all__ = [
     "worst",
 ]  # fmt: skip
 
-DIGITS = 12  # of distances and entropies
-MOST = 90  # percent: a value shared by this share of a group's records is as good as disclosed
+DIGITS = 12  # decimal places of distances and entropies
+MOST = 90  # percent; a value that this share of a group has in common is as good as disclosed
 # Measured for every sensitive column, with or without a promise on it.
 MEASURES: dict[str, GroupPromise] = {
     "diversity": Diversity(2),
@@ -53,7 +53,7 @@ MEASURES: dict[str, GroupPromise] = {
 
 
 class Chosen(NamedTuple):
-    """A sensitive column."""
+    """A sensitive column: its name, its kind and the order of its values."""
 
     name: Name
     kind: Kind  # numeric also for columns of dates or Booleans
@@ -63,7 +63,7 @@ class Chosen(NamedTuple):
 class Values(NamedTuple):
     """The distinct values of a sensitive column in a part of the table, by code."""
 
-    cells: pl.Series  # the missing value first
+    cells: pl.Series  # distinct cells, the missing value first
     counts: Ints
     ordered: bool
 
@@ -73,7 +73,7 @@ class Promise(NamedTuple):
 
     columns: tuple[Chosen, ...] = ()
     counts: tuple[Ints, ...] = ()  # records per value in the whole table
-    models: tuple[tuple[int, GroupPromise], ...] = ()  # each with the index of its column
+    models: tuple[tuple[int, GroupPromise], ...] = ()  # promises, each with the index of its column
 
     def rules(
         self, codes: Ints, models: Sequence[tuple[int, GroupPromise]], units: Words | None = None, k: int = 0
@@ -96,7 +96,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
     for place, (name, kind, known_order) in enumerate(columns):
         cells, ordered = table[name].compared(kind, first)
         if known_order and kind.numeric and cells.dtype == pl.String:
-            cells = in_order(cells)  # in a text file that is read again, durations sort in another order
+            cells = in_order(cells)  # durations read back from a text file would sort as text
         frame = pl.DataFrame({"cell": cells})
         value_counts = frame.group_by("cell").len().sort("cell", nulls_last=False)
         codes[:, place] = _places(frame, value_counts)
@@ -106,7 +106,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
 
 
 def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
-    """Return the row number of each cell among the distinct cells `among`."""
+    """Return the row number that each cell has in `among`, a table of distinct cells."""
     numbered = among.select("cell").with_row_index("place")
     joined = cells.join(numbered, on="cell", how="left", nulls_equal=True, maintain_order="left")
     return joined["place"].to_numpy().astype(np.int64)
@@ -125,7 +125,7 @@ def number_values(
         table = table if ranking is None else table[ranking]
         for part_numbers, values in zip(numbers, part_values, strict=True):
             part_numbers.append(_places(_as(table["cell"].dtype, values), table))
-        # Values without an order are text, even if they look like numbers once written to a file.
+        # Values without an order are text, even if they look like numbers when read back from a file.
         numbered_columns.append(Chosen(name, Nominal() if kind.numeric and not ordered else kind, ordered))
         counts.append(table["len"].to_numpy().astype(np.int64))
     promise = Promise(tuple(numbered_columns), tuple(counts), tuple(models))
@@ -134,7 +134,7 @@ def number_values(
 
 
 def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
-    """Return the sorted values of all parts with their counts, and True if they have an order."""
+    """Return the sorted values of all parts with their counts, and True if the values have an order."""
     present = [values for values in parts if values.cells.null_count() < len(values.cells)] or parts[:1]
     types = {values.cells.dtype for values in present}
     if len(types) > 1 and pl.String in types:
@@ -149,14 +149,14 @@ def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
 
 
 def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
-    """Return the values of a part in the type and form of the whole table; all of them may be missing."""
+    """Return the values of a part in the type used for the whole table; all values of the part may be missing."""
     empty = values.cells.null_count() == len(values.cells)
     cells = pl.Series([None] * len(values.cells), dtype=dtype) if empty else values.cells.cast(dtype)
     return pl.DataFrame({"cell": composed_cells(cells), "len": values.counts})
 
 
 def _check_values(promise: Promise) -> None:
-    """Refuse a promise of more distinct values than the column has."""
+    """Refuse a promise that requires more distinct values than its column has."""
     for place, model in promise.models:
         different = len(promise.counts[place])
         if model.values > different:
@@ -167,7 +167,7 @@ def _check_values(promise: Promise) -> None:
 
 
 def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
-    """Return the worst figure of any group, per column and measure, then per promise; refuse broken promises."""
+    """Return the worst figure of any group per column and measure, and then per promise; refuse broken promises."""
     measures = _measured(promise)
     rules = promise.rules(codes, measures)
     reached = []
@@ -185,7 +185,7 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
 
 
 def count_alike(codes: Ints, groups: Ints) -> tuple[int, int]:
-    """Count the groups in which all records share one code, and those in which at least 90 % do.
+    """Count the groups in which all records share one code, and the groups in which at least 90 % do.
 
     Examples
     --------
@@ -208,10 +208,10 @@ def _measured(promise: Promise) -> list[tuple[int, GroupPromise]]:
 
 
 def reached_by_column(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
-    """Return the worst figures per sensitive column and measure, combined from the `worst` of several tables."""
+    """Combine the results of `worst` for several tables into one figure per sensitive column and measure."""
     reached_values: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
-        # Further digits are rounding errors, see `shoal.promises.promise.ROUNDING`; adding 0.0 turns −0 into 0.
+        # Further digits are noise (see `shoal.promises.promise.ROUNDING`). Adding 0.0 turns −0 into 0.
         value = round(model.worst(np.array(values)), DIGITS) + 0.0
         reached_values.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
     return reached_values

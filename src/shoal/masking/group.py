@@ -1,4 +1,4 @@
-"""Group the records of a bucket: run the method, refine its groups, then change them to keep promises and units."""
+"""Grouping of the records of a bucket: the method, the refinement of its groups, and the enforcement of promises."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ __all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket", "keep_prom
 
 
 class BucketPlan(NamedTuple):
-    """The parts of the plan that every bucket needs, and the resources for masking one."""
+    """The parts of the plan that every bucket needs, and the resources for masking a bucket."""
 
     request: MaskRequest
     rounding: Rounding
     embedding: Embedding
     promise: Promise
     whole: bool  # True: one bucket, whose blocks are whole cells
-    scale: Scaling | None = None  # None: computed from the one bucket
-    compared_scale: Scaling | None = None  # scaling of the numbers on their scales of comparison; None as above
+    scale: Scaling | None = None  # None: computed from the only bucket
+    compared_scale: Scaling | None = None  # scaling of the numbers on their comparison scales; None as for `scale`
     records: int = 0
     parallel: int = 1  # number of buckets masked at the same time
     threads: int = 1  # number of threads for the blocks of a bucket
     amounts: tuple[int, ...] = ()  # indices of the columns of numbers
-    shared: Sequence[Mapping[str, Any]] = ()  # method options per cell, reused by many runs
+    shared: Sequence[Mapping[str, Any]] = ()  # method options per cell that several runs reuse
 
     @classmethod
     def of_numbers(cls, request: MaskRequest, d: int, scale: Scaling | None, *, whole: bool) -> BucketPlan:
@@ -72,10 +72,10 @@ class BucketRecords(NamedTuple):
     """The records of a bucket, sorted by block."""
 
     X: Floats
-    Z: Floats  # X standardised, categories by coordinates
+    Z: Floats  # standardised X, with coordinates for categories
     compared: Floats  # coordinates in which the method compares records
     scale: Scaling  # scaling of X
-    compared_scale: Scaling  # scaling of X on the scales of comparison
+    compared_scale: Scaling  # scaling of X on the comparison scales
     block: Ints  # block or cell of each record
     order: Ints  # index of each record in the arrays received by the bucket
     codes: Ints  # codes of the sensitive columns
@@ -84,7 +84,7 @@ class BucketRecords(NamedTuple):
 
     @classmethod
     def read(cls, arrays: Arrays, plan: BucketPlan) -> BucketRecords:
-        """Read the records from the arrays received by a bucket; only whole cells need no sorting."""
+        """Read the records from the arrays received by a bucket; sort them unless the blocks are whole cells."""
         block = arrays["block"].reshape(-1).astype(np.int64, copy=False)
         order = np.arange(len(block)) if plan.whole else sort_by_target(block, int(block.max(initial=0)) + 1)[0]
         X = arrays["X"] if plan.whole else np.take(arrays["X"], order, axis=0)
@@ -114,7 +114,7 @@ def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
 
 
 def group_bucket(records: BucketRecords, plan: BucketPlan, state: State) -> Outcome:
-    """Group the records of a bucket: run the method, refine its groups, then change them to keep promises and units."""
+    """Group the records of a bucket: run the method, refine its groups, and enforce the promises and k units."""
     request, promise = plan.request, plan.promise
     promised = bool(promise.models) or records.units is not None
     outcome = _run_method(records, plan, _first_method(request, promised=promised, whole=plan.whole), state)
@@ -130,8 +130,8 @@ def group_bucket(records: BucketRecords, plan: BucketPlan, state: State) -> Outc
 def _first_method(request: MaskRequest, *, promised: bool, whole: bool) -> tuple[Method, int, Mapping[str, Any]]:
     """Return the first method to run, its k and its options.
 
-    With promises or units, `auto` leaves the search to the promises and starts from MDAV, and so does `search` on a
-    table without blocks. A search that must prove a bound runs first, with half of its time.
+    With promises or units, `auto` starts from MDAV and leaves the search to the promises. On a table without blocks,
+    `search` does the same. A search that must prove a bound runs first, with half of its time limit.
     """
     entry, options = request.entry, request.options
     if not promised or not (entry.name == AUTO or (entry.anytime and whole)):
@@ -144,7 +144,7 @@ def _first_method(request: MaskRequest, *, promised: bool, whole: bool) -> tuple
 def _run_method(
     records: BucketRecords, plan: BucketPlan, method: tuple[Method, int, Mapping[str, Any]], state: State
 ) -> Outcome:
-    """Return the groups of the method; methods made for closeness get one group here and form theirs later."""
+    """Return the groups of the method; methods based on closeness form their groups later and return one group here."""
     request = plan.request
     if request.entry.confidential:
         return Outcome(np.zeros(len(records.X), dtype=np.int64))
@@ -182,7 +182,7 @@ def _refined(labels: Ints, records: BucketRecords, plan: BucketPlan, state: Stat
 
 
 def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
-    """Return the outcome with other groups; its bound, proven for all partitions, stays valid."""
+    """Return the outcome with other groups; the bound stays valid, because it is proven for all partitions."""
     same = np.array_equal(labels, canonical_labels(outcome.labels))
     return replace(
         outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
@@ -190,14 +190,14 @@ def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
 
 
 def _with_bound(outcome: Outcome, bound: float) -> Outcome:
-    """Return the outcome with the bound for groups that keep the promises, if it is higher than the present bound."""
+    """Return the outcome with the bound for groups that keep the promises, if that bound is higher."""
     if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
         return outcome
     return replace(outcome, bound=bound, status="bounded", certificate=None)
 
 
 def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
-    """Return the variables that refinement needs: the released statistic, values and distances per variable."""
+    """Return the input of refinement: the released statistic, the values and the distances of each variable."""
     from shoal.algorithms.refinement import ANCESTOR, MEAN, MEDIAN, MODE, Variables
 
     releases = {"mean": MEAN, "median": MEDIAN, "mode": MODE, "ancestor": ANCESTOR}
@@ -220,7 +220,7 @@ def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
 
 
 def keep_promise(records: BucketRecords, labels: Ints, plan: BucketPlan, state: State) -> Ints:
-    """Return groups that keep the promise; refuse a promise that all records of a cell together break."""
+    """Return groups that keep the promises; refuse a promise that a cell breaks as a whole."""
     from shoal.promises.rule_enforcement import Search, keep_rules, repair, rules_of
 
     request, promise, Z, cells = plan.request, plan.promise, records.compared, records.cells
@@ -241,7 +241,7 @@ def keep_promise(records: BucketRecords, labels: Ints, plan: BucketPlan, state: 
 
 
 def _check_promise(rules: Rules, cells: Sequence[Ints], plan: BucketPlan) -> None:
-    """Refuse a promise that all records of a cell together break: then no groups of them can keep it."""
+    """Refuse a promise that a cell breaks as a whole, because its groups cannot all keep that promise."""
     cell = np.empty(sum(map(len, cells)), dtype=np.int64)
     for number, rows in enumerate(cells):
         cell[rows] = number
@@ -272,7 +272,7 @@ def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
     else:
         search, seconds = search._replace(improve=improve), entry.seconds(request.options)
     steps = entry.steps(options)
-    # The search counts its steps relative to those per record of the default effort.
+    # The search counts its steps relative to the steps per record at the default effort.
     return search._replace(steps=search.steps if steps is None else steps / n / EFFORTS["good"], seconds=seconds)
 
 
@@ -289,7 +289,7 @@ def _group_for_closeness(records: Floats, rules: Rules, plan: BucketPlan, state:
 
 
 def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
-    """Return a lower bound on the SSE of any partition of the table that keeps closeness; 0 if none is proven."""
+    """Return a lower bound on the SSE of any partition that satisfies closeness; 0 if no bound is proven."""
     if not any(isinstance(model, Closeness) for _, model in promise.models):
         return 0.0
     from shoal.promises.closeness_bound import closeness_bound

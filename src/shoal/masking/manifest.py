@@ -1,4 +1,4 @@
-"""Write and read the manifest of a run, and build the command and the Python call that repeat it."""
+"""The manifest of a run, and the command and the Python call that repeat the run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WORDS = {
     dict: "an object",
     NoneType: "null",
 }
-# Behaviour of version 0.2, whose manifests lack these parameters.
+# Values that reproduce version 0.2, whose manifests lack these parameters.
 EARLIER = {"small": "error", "rest": "keep", "decimals": "all", "max_left_out": 1}
 # Required keys and their JSON types; a key that may be null may be missing.
 CONTENT: dict[str, tuple[type, ...]] = {
@@ -68,7 +68,7 @@ CONTENT: dict[str, tuple[type, ...]] = {
     "parameters": (dict,),
 }
 FILE: dict[str, tuple[type, ...]] = {"path": (str,), "sha256": (str,)}
-# The parameters that a manifest decides; none of them names a file or a machine.
+# The parameters that a manifest sets; none of them names a file or a machine.
 PARAMETERS: dict[str, tuple[type, ...]] = {
     item.name: item.metadata["stored"] for item in parameters() if item.metadata["stored"]
 }
@@ -82,7 +82,7 @@ def write_manifest(
     output: str | os.PathLike[str],
     name: str | None = None,
 ) -> None:
-    """Write the manifest of a release; its paths are relative to its folder, `name` replaces the path of the source."""
+    """Write the manifest of a release, with paths relative to its folder; `name` replaces the path of the source."""
     place = without_password(os.fspath(source)) if is_database(source) else relative_to(source, path)
     content = {
         **described(release),
@@ -94,7 +94,7 @@ def write_manifest(
 
 
 def digests(source: str | os.PathLike[str], query: str | None = None) -> dict[str, Any]:
-    """Return the SHA-256 of a source: of the file, of the result of a database query, or of the list of its files.
+    """Return the SHA-256 of a source: a file, the result of a database query, or the list of files of a folder or glob.
 
     For a folder or a glob, also return the SHA-256 of each file.
     """
@@ -119,7 +119,7 @@ def versions() -> dict[str, str]:
 
 
 def described(release: Release) -> dict[str, Any]:
-    """Return the content of a manifest except the input and output files."""
+    """Return the content of a manifest without the input and output files."""
     return {
         "shoal": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -172,13 +172,13 @@ def plain(value: object) -> object:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A manifest read from a file: it decides the parameters of a run, but not its files or its cluster."""
+    """A manifest read from a file. It sets the parameters of a run, but not the files or the cluster."""
 
     path: Path
     content: Mapping[str, Any]
 
     def source(self, given: Path | DatabaseTable | None, query: str | None = None) -> Path | DatabaseTable:
-        """Return the table to mask, by default the recorded one; refuse a table whose SHA-256 differs."""
+        """Return the table to mask, by default the recorded table; refuse a table whose SHA-256 differs."""
         if is_database(self.content["input"]["path"]) and (given is None or query is None):
             raise self._unnamed_database()
         source = given if given is not None else self._own("input", "IN")
@@ -208,7 +208,7 @@ class Recorded:
         return source
 
     def target(self, given: Path | None) -> Path:
-        """Return the path of the masked table, by default the recorded one."""
+        """Return the path of the masked table, by default the recorded path."""
         return given if given is not None else self._own("output", "-o")
 
     def request(
@@ -262,7 +262,7 @@ class Recorded:
         return MaskRequest(**recorded, scheduler=scheduler, output=self.target(output), labels=labels, progress=True)
 
     def check(self, target: Path) -> None:
-        """Refuse a masked table whose bytes differ from the recorded ones."""
+        """Refuse a masked table whose bytes differ from the recorded bytes."""
         if sha256(written_path(target)) != self.content["output"]["sha256"]:
             raise VerificationError(
                 f"The repeated table differs from the recorded one; nothing was written to {target}. The manifest was "
@@ -270,7 +270,7 @@ class Recorded:
             )
 
     def _own(self, what: str, way: str) -> Path:
-        """Return a recorded path; refuse one outside the folder of the manifest."""
+        """Return a recorded path; refuse a path outside the folder of the manifest."""
         named, folder = Path(self.content[what]["path"]), self.path.parent
         if named.is_absolute() or ".." in named.parts or not _lies_in(folder / named, folder):
             raise self._elsewhere(what, way)
@@ -292,7 +292,7 @@ class Recorded:
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    """Return True if a path, with all links resolved, is in a folder or below it."""
+    """Return True if a path, with all links resolved, is inside a folder at any depth."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except (ValueError, OSError):  # not a valid path
@@ -300,7 +300,7 @@ def _lies_in(path: Path, folder: Path) -> bool:
 
 
 def read_manifest(path: Path) -> Recorded:
-    """Read a manifest of `shoal mask`; a refusal names the wrong key."""
+    """Read a manifest of `shoal mask`; errors name the invalid key."""
     content = _read(path)
     _check_keys(path, content, "", CONTENT)
     _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
@@ -352,7 +352,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:
-    """Refuse a missing key or a value of another type; a key that may be null may be missing."""
+    """Refuse a missing key or a value of the wrong type; a key that may be null may be missing."""
     for name, types in keys.items():
         if name not in content and NoneType not in types:
             raise _not_a_manifest(path, f"the key {above + name!r} is missing")
@@ -363,7 +363,7 @@ def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mappin
 
 
 def _check_kinds(path: Path, kinds: Mapping[str, Any]) -> None:
-    """Refuse a kind that does not have the form of `Kind.plain`, which never holds the path of a file."""
+    """Refuse a kind that is not in the form of `Kind.plain`, which never contains the path of a file."""
     for name, kind in kinds.items():
         if not any(entry.load().is_plain(kind) for entry in KINDS.values()):
             raise _not_a_manifest(path, f"the key {f'parameters.kinds.{name}'!r} is not a kind of column, got {kind!r}")
@@ -378,7 +378,7 @@ def as_command(
 ) -> str:
     """Return the command line of a masking; `recorded` is the result of `MaskRequest.recorded`.
 
-    `hierarchies` maps columns to the files of their hierarchies, which a command cannot hold itself.
+    `hierarchies` maps columns to the files of their hierarchies, which a command cannot contain.
 
     Examples
     --------
@@ -400,7 +400,7 @@ def as_command(
 
 
 def _chosen(recorded: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters and the method options with other values than their defaults, without objects."""
+    """Return the parameters and the method options that differ from their defaults, except objects."""
     objects = not_recorded(recorded)
     changed = {
         item.name: recorded[item.name]
@@ -420,7 +420,7 @@ def _chosen(recorded: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def _option(item: Field[Any], value: Any) -> list[str]:
-    """Return the option of a parameter, repeated per value; the values of a promise share one option."""
+    """Return a parameter as command-line options, one per value; the values of a promise share one option."""
     flag = item.metadata["flags"][0]
     if value is True:
         return [flag]
@@ -435,7 +435,7 @@ def _listed(part: Any) -> str:
 
 
 def as_call(recorded: Mapping[str, Any], source: str | None, output: str | None = None) -> str:
-    """Return the Python code of a masking: a call of `shoal.mask` on a path, or on the variable `data` without one.
+    """Return the Python call of a masking on the path `source`, or on the variable `data` if there is no path.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Mask a table: `mask`, the main function of the library.
+"""The function `mask`, the main function of the library.
 
-Importing the masking code takes most of a second, and so does starting the processes that mask a table on disk: the
-processes start first, and this module imports nothing else before. On the first run after an installation, two
+Importing the masking code takes most of a second, and so does starting the processes that mask a table on disk.
+Therefore the processes start before this module imports that code. On the first run after an installation, two
 processes share the compilation.
 """
 
@@ -40,8 +40,8 @@ def mask_request(data: Any, request: MaskRequest) -> Release:
 
 
 def _compiling(request: MaskRequest, template: Template | None) -> AbstractContextManager[None]:
-    """Compile the last kernels of the default method in another process, if none is compiled yet."""
-    # A template process compiles by itself, and importing here would delay its start.
+    """Compile the annealing kernels of the default method in another process if no kernel is cached yet."""
+    # The template process compiles kernels itself, and importing modules here would delay its start.
     if template is not None or request.method != AUTO or (os.cpu_count() or 1) < 2:
         return nullcontext()
     from shoal.core.kernel_cache import cache_folder
@@ -112,21 +112,21 @@ def mask(
     progress: bool = False,
     **options: object,
 ) -> Release:
-    """Mask a table: group at least k similar records and replace their values by the value of the group.
+    """Mask a table: form groups of at least k similar records and replace their values with the value of the group.
 
     Parameters
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
-        Stata, SAS); the address of a database (with `query`), a polars LazyFrame or a DuckDB relation, which are read
-        or computed first and returned as a polars DataFrame; or a Dask or Spark DataFrame, which is masked on its
+        Stata, SAS). The address of a database (with `query`), a polars LazyFrame or a DuckDB relation is read or
+        computed first, and the masked table is a polars DataFrame. A Dask or Spark DataFrame is masked on its
         cluster.
     *parameters*
 
     Returns
     -------
     Release
-        The masked table with its groups, losses, risks and verdict. It has been verified: every combination of
+        The masked table with its groups, losses, risks and verdict. The release is verified: every combination of
         released values occurs at least k times in its stratum.
 
     Examples
@@ -139,6 +139,6 @@ def mask(
     >>> round(release.loss, 3)
     1.171
     """
-    arguments = dict(locals())  # a test compares names and defaults with those of the request
+    arguments = dict(locals())  # a test checks that names and defaults match the request
     arguments |= {name: options.pop(name) for name in PROMISES if name in options}
     return mask_request(arguments.pop("data"), MaskRequest(**arguments))

@@ -33,7 +33,7 @@ class MemoryRecords:
 
     def __init__(self, table: Table, *, progress: bool = False) -> None:
         self._table, self._progress = table, progress
-        self.state: State | None = None  # progress state of a caller that watches the work itself
+        self.state: State | None = None  # progress state of a caller that shows progress itself
         self._arrays: Arrays = {}
         self._answers: Arrays = {}
         self.parameters: Mapping[str, Any] = {}
@@ -54,14 +54,14 @@ class MemoryRecords:
         return Schema(table.names, table.numeric_names(), table.timed_names(), table.ordered_levels())
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the number of records: the one target holds all of them."""
+        """Return the number of all records, because there is only one target."""
         return max(1, self._table.rows)
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Do nothing: kernels are loaded when needed."""
+        """Do nothing, because kernels are loaded when needed."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Compute and keep arrays of the table."""
+        """Store the arrays that the function computes from the table; return its other result."""
         self._arrays, answer = function(self._table, 0, *arguments)
         return [answer]
 
@@ -76,7 +76,7 @@ class MemoryRecords:
         return function(*arguments)
 
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Send all records to the one target and keep its answers."""
+        """Process all records as one target, and store the answer for each record."""
         targets, sent = how.deal(0, self._arrays, how.own[0], *how.dealing)
 
         def gather(state: State) -> tuple[Arrays, Any]:
@@ -90,7 +90,7 @@ class MemoryRecords:
         return [outcome]
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Build the released table; write it to the output, if any, and read it again."""
+        """Build the released table; if there is an output file, write the table and read it back."""
         table = function(self._table, self._answers, *arguments)
         if output is None:
             return Released(table.native, MemoryRecords(table), self._table.notes)
@@ -99,7 +99,7 @@ class MemoryRecords:
         return Released(table.native, again, self._table.notes)
 
     def labels(self) -> Ints:
-        """Return the group of each record, or of each of its cells."""
+        """Return the group of each record, or of each cell if the columns were grouped separately."""
         return canonical_labels(self._answers["group"])
 
     def kept(self) -> Ints:
@@ -124,5 +124,5 @@ class MemoryRecords:
         write_file(labels if order is None else labels[order], path)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the facts of a run in blocks, with its peak memory."""
+        """Return the facts of a run in blocks, including its peak memory; empty without blocks."""
         return {**blocks, "engine": self.name, "peak memory": peak_memory()} if blocks else {}

@@ -1,8 +1,8 @@
-"""Mask the records of any engine in three stages: prepare → group → release.
+"""The masking pipeline for all engines, in three stages: prepare → group → release.
 
-`prepare` reads and plans, `group` forms the groups and their values, `release` writes them and verifies the written
-table. Each step is a function of `shoal.masking.steps` that runs where the records are; this module connects the steps
-and does not depend on the engine.
+`prepare` reads and plans, `group` forms the groups and computes their values, and `release` writes the masked table and
+verifies it. Each step is a function of `shoal.masking.steps` that runs where the records are stored. This module
+connects the steps and does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Groups:
 
 
 def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
-    """Mask a table; `template` is the process from which workers are forked, if it was started already."""
+    """Mask a table; `template` is the process from which workers are forked, if it has already started."""
     data = named_source(data)
     dask, spark = is_dask(data), is_spark(data)
     check_data(request, data, dask=dask, spark=spark)
@@ -134,9 +134,10 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
 def decide_roles(
     data: Any, request: MaskRequest, table: Table | None = None
 ) -> tuple[MaskRequest, Mapping[Name, ColumnRole] | None]:
-    """Return the request with a role for every column, and the roles if the user did not name the columns to mask.
+    """Return the request with a role for every column, and these roles, or None if no roles are proposed.
 
-    An array holds numbers only and needs no roles. Without `table`, the first records of the data decide.
+    Roles are proposed if the user names no columns to mask, except for an array, which holds only numbers. Without
+    `table`, they are proposed from the first records of the data.
     """
     if request.columns is not None or isinstance(data, np.ndarray):
         check_promises(request)
@@ -192,7 +193,7 @@ def prepare(records: Records, request: MaskRequest) -> Plan:
 
 
 def group(plan: Plan, shared: Sequence[Mapping[str, Any]] = ()) -> Groups:
-    """Group records and compute the values of the groups; `shared` holds options per cell, reused by many runs."""
+    """Group records and compute the values of the groups; `shared` holds options per cell that several runs reuse."""
     with timed(plan.timings, "block"):
         most = _most_records(plan)
         rule = choose_rule(plan, most)
@@ -228,7 +229,7 @@ def release(groups: Groups) -> Release:
 
 @contextmanager
 def timed(timings: dict[str, float], step: str) -> Iterator[None]:
-    """Record the seconds of a step."""
+    """Record the duration of a step in seconds."""
     start = time.perf_counter()
     yield
     timings[step] = time.perf_counter() - start
@@ -251,7 +252,7 @@ def _most_records(plan: Plan) -> int:
 
 
 def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[PartStatistics], Moves]:
-    """Read the numbers of all parts; read again if records of small cells are suppressed or joined to others."""
+    """Read all parts; read them again if records of small cells are suppressed or joined to others."""
 
     def read(moves: Moves) -> list[PartStatistics]:
         return records.keep(
@@ -261,7 +262,7 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
     parts, moves = read(STAY), STAY
     if request.small == "suppress":
         moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
-    # Records that are zero in different columns stay apart.
+    # With kept zeros, records that are zero in different columns must not be joined.
     elif request.small == "merge" and not columns.zeros and may_be_small(parts, request.k):
         moves = join_small(records, request, columns, parts) or STAY
     return (read(moves) if moves.patterns else parts), moves
@@ -276,13 +277,13 @@ def _units(plan: Plan, shuffled: Ints | None) -> Words | None:
 
 
 def _random_order(request: MaskRequest, rows: int) -> Ints:
-    """Return a random order of the records; without a seed, from the entropy of the operating system."""
+    """Return a random order of the records; without a seed, the operating system provides the randomness."""
     return np.random.default_rng(None if request.shuffle is True else request.shuffle).permutation(rows)
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """The input of blocking: the numbers of all records on their scales, and the cells of the records."""
+    """The input of blocking: the numbers of all records on their comparison scales, and the cells of the records."""
 
     plan: Plan
     rescalings: Rescalings = ()
@@ -307,7 +308,7 @@ def _divide(plan: Plan, rule: Blocking) -> Blocks:
 
 
 def _scale(plan: Plan, blocks: Blocks) -> Scaling:
-    """Return the scaling of the columns in their own units; blocks are cut on the scales of comparison."""
+    """Return the scaling of the columns in their own units; the blocks were cut on the comparison scales."""
     from shoal.blocks.blocking import find_scaling
 
     return find_scaling(_Numbers(plan), plan.limits) if plan.embedding.rescalings else blocks.scale
@@ -360,7 +361,8 @@ def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]
         dealing=dealing,
         gathering=(bucket_plan,),
     )
-    # A watcher, such as the page, stops a run to keep its result so far; otherwise Ctrl-C aborts the default method.
+    # If a caller such as the page watches the run, a stop keeps the result so far. Otherwise Ctrl-C aborts the default
+    # method.
     anytime = request.entry.anytime or (request.entry.name == AUTO and blocks is None and watched())
     alone = request.entry.anytime and blocks is None and len(plan.sizes) == 1
     title = _search_title(request.entry.name, plan) if alone else request.entry.name
@@ -369,7 +371,7 @@ def _group(plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]
 
 
 def _without_ambiguous_codes(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
-    """Leave missing cells empty where their code is also the value of a group."""
+    """Return the plan with missing cells left empty in columns whose code for missing is also the value of a group."""
     is_taken = np.any([bucket.taken for bucket in buckets], axis=0)
     names = [name for name, ambiguous in zip(plan.columns.masked, is_taken, strict=True) if ambiguous]
     notes = [f"missing cells of {n} are empty: {plan.spellings.codes[n]} is also the value of a group" for n in names]

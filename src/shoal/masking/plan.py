@@ -1,4 +1,4 @@
-"""Plan a masking: apply the policies, check k against every cell and choose the blocks."""
+"""Planning of a masking: apply the policies, check k in every cell and choose the rule for blocks."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The records of a masking, the statistics of the whole table, and the decisions on how to mask it."""
+    """The plan of a masking: the records, the statistics of the whole table, and all decisions before grouping."""
 
     records: Records
-    request: MaskRequest  # settled
+    request: MaskRequest  # the settled request
     timings: dict[str, float]  # seconds by step
     columns: Columns
     rows: int  # released records
-    own: list[Own]  # per part: the numbers of its cells and values in the whole table
+    own: list[Own]  # per part: the table-wide numbers of its cells and values
     sizes: Ints  # records per cell
     strata: Ints  # number of the stratum of each cell
     storages: tuple[Storage, ...]
@@ -75,16 +75,16 @@ class Plan:
     embedding: Embedding
     promise: Promise
     rounding: Rounding
-    totals: Ints  # per column of whole numbers, if totals are kept
+    totals: Ints  # original totals of the columns of whole numbers, if totals are kept
     zeros: Ints  # number of zeros per column whose zeros are kept
     notes: tuple[str, ...]
     left_out: int  # suppressed records
     blanked: int  # cells made missing
     moved: bool  # True: records of small cells are suppressed or joined to others
-    types: Mapping[Name, Any]  # of text columns that are released as another type
+    types: Mapping[Name, Any]  # released types of text columns
 
     def requesting(self, request: MaskRequest) -> Plan:
-        """Return the plan of a request with another method, k or promises for the same records."""
+        """Return the plan for the same records and a request with another method, k or promises."""
         promise = self.promise._replace(models=tuple(request.models()))
         return replace(self, request=settle(request, self.columns), promise=promise, timings={})
 
@@ -141,7 +141,7 @@ def make_plan(
     moves: Moves,
     timings: dict[str, float],
 ) -> Plan:
-    """Combine the statistics of all parts into a plan; apply the policies and check k against every cell."""
+    """Combine the statistics of all parts into a plan; apply the policies and check k in every cell."""
     dialect = records.dialect
     check_records(request, columns, parts)
     filled = [part for part in parts if part.rows]
@@ -235,7 +235,7 @@ def _check_left_out(request: MaskRequest, left_out: int, rows: int, blanked: int
 def _types(
     columns: Columns, parts: Sequence[PartStatistics], cells: Sequence[Cell], dialect: Dialect | None
 ) -> dict[Name, pl.DataType]:
-    """Return the released types of text columns; strata take theirs from their released spellings."""
+    """Return the released types of text columns; the type of a stratum column follows from its released spellings."""
     if dialect is None:
         return {}
     types = {name: common_type(part.types[name] for part in parts) for name in columns.typed}
@@ -247,7 +247,7 @@ def _types(
 
 
 def _firsts(parts: Sequence[PartStatistics]) -> list[int]:
-    """Return the number of released records before each part."""
+    """Return the number of released records that precede each part."""
     return [0, *accumulate(part.kept for part in parts)][:-1]
 
 
@@ -283,7 +283,7 @@ def _check_rules(
 
 
 def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats, records: int) -> None:
-    """Refuse to keep totals that are too large, or zeros of a column that is the sum of rounded columns."""
+    """Refuse to keep totals that are too large, or zeros of a column that is a sum of rounded columns."""
     for name, storage, largest in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
         if columns.totals and storage.whole and largest * records >= LARGEST:
             raise InputError(
@@ -300,7 +300,7 @@ def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats,
 
 
 def merged_limits(parts: Sequence[PartStatistics], codings: Sequence[Coding]) -> Floats:
-    """Return the lowest and highest value of each column; for categories, of their codes."""
+    """Return the lowest and the highest value of each column; categories are compared by their codes."""
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
     limits = np.stack([low.min(axis=0), high.max(axis=0)])
     return np.column_stack([coding.limits(limits[:, j]) for j, coding in enumerate(codings)])
@@ -309,10 +309,10 @@ def merged_limits(parts: Sequence[PartStatistics], codings: Sequence[Coding]) ->
 def _spell_missing(
     columns: Columns, spelled: Sequence[frozenset[Spelling]], dialect: Dialect | None
 ) -> tuple[dict[Name, Spelling], dict[Name, list[Code]]]:
-    """Choose the spelling of missing cells per masked column; return it, and the codes for missing that occur.
+    """Return the released spelling of missing cells per masked column, and the codes for missing that occur.
 
-    The spelling is the shortest one of the first named code that occurs; without a code, the only spelling that
-    occurs, else an empty cell.
+    The released spelling is the shortest spelling of the first named code that occurs. If no code occurs, it is the
+    only spelling of missing cells, or an empty cell if there are several.
     """
     missing_spellings: dict[Name, Spelling] = {}
     coded: dict[Name, list[Code]] = {}
@@ -334,7 +334,7 @@ def _spell_missing(
 
 
 def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> None:
-    """Refuse text that means missing in a CSV file if a column has more than one spelling of it."""
+    """Refuse a column with more than one spelling that means missing in a CSV file."""
     for name, coding, holes in zip(columns.masked, codings, missing.tolist(), strict=True):
         words = [repr(value) for value in coding.values if isinstance(value, str) and value.strip() in MISSING]
         if len(words) + (holes > 0) > 1:
@@ -346,7 +346,7 @@ def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> 
 
 
 def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> list[str]:
-    """Return notes on the codes that were read as missing and on those that never occur."""
+    """Return notes on the codes that were read as missing and on the codes that never occur."""
     notes = []
     for name, codes in request.codes.items():
         used_codes = coded.get(name, ())
@@ -362,7 +362,7 @@ def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> l
 def code_values(
     columns: Columns, parts: Sequence[PartStatistics]
 ) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
-    """Return the coding of every column, and the table-wide codes of the values of each part."""
+    """Return the coding of every column and, for each part, the table-wide codes of its values."""
     pairs = [
         kind.fit(name, columns.masked, [part.observed[j] for part in parts])
         for j, (name, kind) in enumerate(columns.kind_of.items())
@@ -391,7 +391,7 @@ def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int)
 def _merge_storages(
     columns: Columns, parts: Sequence[PartStatistics], coded: Mapping[Name, Sequence[Code]]
 ) -> tuple[Storage, ...]:
-    """Return the storage of each column, merged from all parts: those of a CSV file may differ."""
+    """Return the storage of each column, merged from all parts; the parts of a CSV file may differ in storage."""
     merged = []
     for name, kind, *storages in zip(columns.masked, columns.kinds, *(part.storages for part in parts), strict=True):
         absent = as_number(coded[name][0]) if name in coded and kind.numeric else None
@@ -404,7 +404,7 @@ def _merge_storages(
 
 
 def check_engine(request: MaskRequest, records: Records, columns: Columns) -> None:
-    """Refuse settings that need the whole table in memory if the engine never has it there."""
+    """Refuse settings that need the whole table in memory if the engine never loads the whole table."""
     if records.whole:
         return
     if not request.entry.whole_records:
@@ -429,13 +429,13 @@ def check_engine(request: MaskRequest, records: Records, columns: Columns) -> No
 
 
 def choose_rule(plan: Plan, most: int) -> Blocking | None:
-    """Return the rule that cuts the table into blocks, or None; a table beyond memory always has one.
+    """Return the rule that cuts the table into blocks, or None; a table larger than memory always has a rule.
 
     No unit has more than `most` records.
     """
     request, whole = plan.request, plan.records.whole
     entry, block = request.entry, request.block
-    # A bound holds for any partition of a stratum, so the method needs all its records together.
+    # A lower bound covers all partitions of a stratum, so the method needs all records of the stratum at once.
     useful = entry.whole_records and not entry.univariate and not entry.anytime and not request.options.get("bound")
     if block is None and whole and not (useful and plan.sizes.max(initial=0) > AUTOMATIC):
         return None
@@ -458,7 +458,7 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
             f"{parameter('block')}, or leave {option('bound')} out."
         )
     if rule is not None and request.unit is not None:
-        # Any block of this size holds k units.
+        # Every block of this size holds at least k units.
         rule = replace(rule, k=(request.k - 1) * most + 1)
         if 2 * rule.k > rule.L:
             raise InputError(
@@ -469,7 +469,7 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
     if rule is not None and plan.promise.models:
         from shoal.promises.rules import size_for
 
-        # Every block must keep the promises by itself, so it should hold several groups of the size they need.
+        # Every block must keep the promises on its own, so it should hold several groups of the required size.
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
     if rule is None and not whole:
@@ -478,7 +478,7 @@ def choose_rule(plan: Plan, most: int) -> Blocking | None:
 
 
 def find_scales(records: Records, columns: Columns) -> Columns:
-    """Choose the units in which dates, times and durations are counted, the same in all parts."""
+    """Return the columns with the units of dates, times and durations, which are the same in all parts."""
     scaled = columns.scaled
     if not scaled:
         return columns
@@ -488,7 +488,7 @@ def find_scales(records: Records, columns: Columns) -> Columns:
 
 
 def find_rounding(records: Records, columns: Columns) -> Columns:
-    """Compute the rounding tolerance of every sum rule from the decimals of its columns in all parts."""
+    """Return the columns with the rounding tolerance of every sum rule, derived from the decimals of its columns."""
     names = list(dict.fromkeys(name for rule in columns.rules for name in rule.columns))
     if not names:
         return columns

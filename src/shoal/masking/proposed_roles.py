@@ -1,4 +1,4 @@
-"""Propose roles if the user named no columns to mask: one for every column whose role the user did not set."""
+"""Proposed roles for all columns without a role, used if the user names no columns to mask."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shoal.tables.table import Table, check_name
 
 __all__ = ["PROPOSED", "propose_roles"]
 
-JUDGED = 100_000  # records of a large table that decide its roles
+JUDGED = 100_000  # number of records of a large table from which its roles are proposed
 SINGLE = ("unit", "weight")
 
 
@@ -32,12 +32,12 @@ PROPOSED = "no columns to mask were named: every column has a proposed role; sho
 def propose_roles(
     data: Any, request: MaskRequest, table: Table | None = None
 ) -> tuple[MaskRequest, dict[Name, ColumnRole]]:
-    """Return the request with a role for every column, and the roles: the user's and, for other columns, proposed ones.
+    """Return the request with a role for every column, and these roles; the roles not set by the user are proposed.
 
-    Without `table` (a table not held in memory), the first records decide.
+    Without `table`, the data is not in memory, and roles are proposed from the first records.
     """
     table = head_table(data, JUDGED, request.reading) if table is None else table
-    if table.rows < JUDGED:  # these are all records
+    if table.rows < JUDGED:  # the table has no further records
         check_k(request.k, table.rows)
     table = table.coded(request.codes)
     proposal = propose(table, request.k, most=JUDGED)
@@ -51,7 +51,7 @@ def propose_roles(
         reasons = clauses([f"{name} ({column.role}: {column.reason})" for name, column in roles.items()])
         raise InputError(f"No column can be masked: {reasons}. Name the columns to mask in {parameter('columns')}.")
     if request.by is not None:
-        parameters["by"] = request.by  # its order decides which small strata are joined
+        parameters["by"] = request.by  # the order of these columns decides which small strata are joined
     if request.small == "merge":
         parameters["small"] = proposal.parameters["small"]
     for name in ("kinds", "missing_codes"):
@@ -62,7 +62,7 @@ def propose_roles(
 
 
 def _check_no_slip(table: Table, column: ProposedColumn, *, masked: bool) -> None:
-    """Refuse a text column that would hold numbers except for some cells; a column of few values may be a code."""
+    """Refuse a text column that some cells prevent from being numeric; a column with few values may hold codes."""
     different = column.role == "identifier" and column.reason.partition(";")[0] in DIFFERENT
     if column.name in table.numeric_names() or not (different or column.role == "key"):
         return
@@ -86,7 +86,7 @@ def _named(request: MaskRequest, table: Table) -> dict[Name, str]:
 def _decided(
     request: MaskRequest, named: Mapping[Name, str], proposed: Mapping[Name, ColumnRole]
 ) -> dict[Name, ColumnRole]:
-    """Return the roles set by the user, and the proposed roles of other columns."""
+    """Return the role of every column: the role set by the user, or the proposed role."""
     roles = {}
     for name, column in proposed.items():
         if name in named:
@@ -101,7 +101,7 @@ def _decided(
 
 
 def _mentioned(request: MaskRequest) -> set[Name]:
-    """Return the columns named by parameters that concern masked columns only."""
+    """Return the columns named by parameters that apply only to masked columns."""
     names = {
         name for parameter_name in ("distance", "zeros", "block_by") for name in getattr(request, parameter_name) or ()
     }

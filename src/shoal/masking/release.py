@@ -1,4 +1,4 @@
-"""The release: the masked table, its groups, losses and risks, and the verdict on it."""
+"""The release: the masked table with its groups, losses, risks and verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupCount", "Release", "UnitCount"]
 
-MEASURED = ("diversity", "entropy", "recursive", "closeness")  # measures with their own place in the summary
+MEASURED = ("diversity", "entropy", "recursive", "closeness")  # measures with a fixed position in the summary
 
 
 class GroupCount(NamedTuple):
@@ -44,13 +44,13 @@ class UnitCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Release:
-    """A verified release.
+    """A verified release: the masked table with its groups, losses, risks and parameters.
 
     Parameters
     ----------
     data
-        The masked table: of the same type as the input, with the released records in their original order unless
-        shuffled, without a pandas index; its path if it stayed on disk.
+        The masked table, of the same type as the input but without a pandas index. The released records are in their
+        original order unless shuffled. If the table stayed on disk, its path.
     labels
         The group of each record of `data`; ``(n, d)`` if every column was grouped on its own; empty if the table
         stayed on disk.
@@ -72,7 +72,7 @@ class Release:
     facts
         Choices made by the method.
     notes
-        Unexpected actions of the masking, in sentences.
+        Unexpected actions of the masking, as sentences.
     timings
         Seconds per step.
     partition_loss
@@ -93,8 +93,8 @@ class Release:
         The number of records that are unique in the columns that an outsider can know (`outsider`), counted in the
         released table.
     unique_units
-        The number of units whose records, taken together, are unique in the same columns; None if the release has no
-        unit column. Only that column links the records of a unit.
+        The number of units whose records, taken together, are unique in the same columns. None if the release has no
+        unit column, because only that column links the records of a unit.
     unique_weights
         The number of records with a unique weight, if the weight column is released; for tables with more than a
         million records, an estimate from a sample of the weights.
@@ -114,17 +114,17 @@ class Release:
         group, or at least 90 % of them. An outsider who finds a person's group learns that value. A missing value
         counts as a value.
     dominated
-        Per masked column of numbers, the groups in which one member can be estimated to within 10 % (p %-rule): all
-        but its two largest members together are below 10 % of the largest one, each by its absolute value. Members
-        are records, or units if there are any, with their weighted values. Group totals follow from released means
-        only, so nothing is counted for medians and medoids.
+        Per masked column of numbers, the groups in which another member can estimate the largest value to within 10 %
+        (p %-rule). In absolute values, all members except the two largest add up to less than 10 % of the largest.
+        Members are records, or units if there are any, with their weighted values. Only released means reveal group
+        totals, so nothing is counted for medians and medoids.
     certificate
         The data for an independent check of the bound (`shoal.verify_bound`), or None.
     group_loss, column_group_loss
         The largest share of the loss due to a single group of fewer than five records, in total and per column. It
         decides which losses are published (`published`).
     codes
-        The released code for missing per masked column, where it is one of the named codes.
+        Per masked column, the released code for missing values, if it is one of the named codes.
     joined
         The stratum columns in which small strata were joined.
     left_out
@@ -174,7 +174,7 @@ class Release:
 
     @property
     def gap(self) -> float | None:
-        """The largest possible distance of the loss from the optimum, as a share of the loss; None without a bound."""
+        """The largest possible excess of the loss over the optimum, as a share of the loss; None without a bound."""
         if self.bound is None:
             return None
         return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
@@ -201,12 +201,12 @@ class Release:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The verdict: ``"stop"``, ``"look"`` or ``"fine"`` (`level`), and the reasons; read it first."""
+        """The verdict on the release: its level (``"stop"``, ``"look"`` or ``"fine"``) and the reasons."""
         return judge(self)
 
     @property
     def uniques(self) -> int:
-        """The same as `singled_out`."""
+        """The number of unique records; an alias of `singled_out`."""
         return self.singled_out
 
     @property
@@ -221,12 +221,12 @@ class Release:
 
     @property
     def beside(self) -> list[Name]:
-        """The columns that an outsider can know and that are not masked: strata and unchanged columns."""
+        """The unmasked columns that an outsider can know: strata and unchanged columns."""
         return [name for name in self.outsider if name not in self.columns]
 
     @property
     def verified(self) -> str:
-        """The verified statement on the released table, as text; it covers the named columns only."""
+        """The verified guarantee of the released table, as text; it covers only the columns that it names."""
         names = ", ".join(map(str, self.columns))
         within = f" within {', '.join(map(str, self.parameters['by']))}" if self.parameters["by"] else ""
         what = f"each value of {names}" if self.labels.ndim == 2 else f"every combination of {names}"
@@ -237,7 +237,7 @@ class Release:
         return "; ".join([f"{what}{within} is shared by at least {sharing}", *self._promised()])
 
     def _promised(self) -> list[str]:
-        """Return a clause per sensitive column with promises: the reached figures and the requested ones."""
+        """Return a clause for each sensitive column with promises: the reached figures and the requested promises."""
         return [
             f"{name} has {_reached(measures)} in every group (requested: {', '.join(promises)})"
             for name, measures in self.reached.items()
@@ -257,7 +257,7 @@ class Release:
 
     @property
     def k(self) -> int:
-        """The least number of records in a group."""
+        """The requested smallest group size k."""
         return int(self.parameters["k"])
 
     @property
@@ -272,7 +272,7 @@ class Release:
 
     @property
     def sizes(self) -> Ints:
-        """The number of records of each group, in ascending order."""
+        """The number of records in each group, in ascending order."""
         return np.repeat(list(self.size_histogram), list(self.size_histogram.values()))
 
     @property
@@ -334,7 +334,7 @@ class Release:
         output: str | os.PathLike[str] | None = None,
         comparison: Comparison | None = None,
     ) -> Path:
-        """Write an HTML report on the safety, utility and method of the release. It may be published.
+        """Write an HTML report on the safety, utility and method of the release; the report may be published.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class Release:
             The HTML file. It needs no other file and no network.
         original
             The original table or its path, against which the release is measured. The report contains none of its
-            values. Without it, and for a table that stayed on disk or on a cluster, the report has fewer figures.
+            values. Without `original`, or for a table that stayed on disk or on a cluster, it has fewer figures.
         output
             The file of the masked table, for the command that repeats the masking.
         comparison
@@ -363,7 +363,7 @@ class Release:
         output: str | os.PathLike[str],
         name: str | None = None,
     ) -> Path:
-        """Write the manifest of the run, which repeats it to the byte (``shoal mask --from-manifest``).
+        """Write the manifest of the run, from which ``shoal mask --from-manifest`` repeats the run byte for byte.
 
         Parameters
         ----------
@@ -386,22 +386,22 @@ class Release:
         return Path(path)
 
     def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:
-        """Return the command of the same masking; `hierarchies` maps columns to the files of their hierarchies."""
+        """Return the command that repeats the masking; `hierarchies` maps columns to the files of their hierarchies."""
         from shoal.masking.manifest import as_command
 
         return as_command(self.parameters, source, output, hierarchies)
 
     def call(self, source: str, output: str) -> str:
-        """Return the Python code of the same masking."""
+        """Return the Python call that repeats the masking."""
         from shoal.masking.manifest import as_call
 
         return as_call(self.parameters, source, output)
 
     @property
     def repeatable(self) -> bool:
-        """True if the command and the call give the same bytes.
+        """True if the command and the call reproduce the same bytes.
 
-        They may not after a time limit, a stop, a shuffle without a seed, or with objects as parameters.
+        They may not after a time limit, a stop or a shuffle without a seed, or if a parameter is an object.
         """
         from shoal.algorithms.registry import ALL_METHODS
         from shoal.masking.request import not_recorded

@@ -1,6 +1,7 @@
-"""The parameters of a masking, each with its default, rule and help.
+"""The parameters of a masking, each with its default, its check and its help text.
 
-`shoal.mask`, the command line, the estimator and manifests build a `MaskRequest`; only this module declares them.
+`shoal.mask`, the command line, the estimator and manifests all build a `MaskRequest`. Only this module declares its
+parameters.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 NAMING = ("columns", "by", "identifiers", "keep", "confidential", "distance", "zeros", "block_by")
-SIGNS = frozenset(",*?[")  # signs of lists and patterns of column names
-# Parameters with lists of columns or rules: a user may pass a single one; a request holds lists.
+SIGNS = frozenset(",*?[")  # characters that mark a list or a pattern of column names
+# Parameters that hold a list of columns or rules. A user may pass a single name or rule; a request holds a list.
 LISTS = (*NAMING, "sums")
 
 
 @dataclass(frozen=True)
 class MaskRequest(Request):
-    """A request to mask a table; its construction fails if a parameter is invalid.
+    """A request to mask a table. The constructor refuses invalid parameters.
 
     Examples
     --------
@@ -505,7 +506,7 @@ class MaskRequest(Request):
                 check_choice(item.name, value, choices)
         read_share("max_left_out", self.max_left_out)
         check_together(self)
-        if self.columns is not None:  # else sensitive columns may yet be proposed
+        if self.columns is not None:  # otherwise sensitive columns may still be proposed
             check_promises(self)
         for name in self.promises.keys() - PROMISES.keys():
             raise InputError(f"Promise {name!r} is not registered.{closest(name, PROMISES)}")
@@ -520,7 +521,7 @@ class MaskRequest(Request):
 
     @staticmethod
     def parameters() -> tuple[Field[Any], ...]:
-        """Return the descriptions of all parameters in order, including those of promises."""
+        """Return the declarations of all parameters in order, including the parameters of promises."""
         return parameters_of(MaskRequest)
 
     def models(self) -> list[tuple[int, GroupPromise]]:
@@ -540,27 +541,28 @@ class MaskRequest(Request):
         return placed
 
     def searches(self, entry: Method) -> bool:
-        """Return True if a search depends on the effort: by the method, or after it for promises or units."""
+        """Return True if the effort matters, for the method itself or for the search that promises or units require."""
         return self.unit is not None or bool(self.promises) or entry.takes("effort")
 
     def settled(self, columns: Sequence[Name], nominal: Sequence[Name] = ()) -> MaskRequest:
-        """Return the request with the method for these compared columns and all its options.
+        """Return the request with the method for these compared columns and with all options of that method.
 
-        `nominal` holds the columns whose values have no order: to a method, each value is a column.
+        `nominal` holds the compared columns whose values have no order. A method treats each of their values as a
+        separate column.
         """
         entry = choose(self.method, len(columns) + len(nominal))
         check_method(self, entry, columns, nominal)
         options = options_for(entry, self.method, self.options)
         if entry.takes("effort") and self.effort is not None:
             options = {**options, "effort": self.effort}
-        effort = self.effort if self.searches(entry) else None  # exact methods have no effort
+        effort = self.effort if self.searches(entry) else None  # the effort does not apply to exact methods
         settled = copy(self)  # the parameters have been checked already
         vars(settled).update(method=entry, entry=entry, options=entry.read_options(options), effort=effort)
         return settled
 
     @cached_property
     def entry(self) -> Method:
-        """The registered method; in a settled request, the method that runs."""
+        """The requested method; in a settled request, the method that runs."""
         return find(self.method)
 
     @property
@@ -574,7 +576,7 @@ class MaskRequest(Request):
         return self.entry.by_user
 
     def notes(self) -> list[str]:
-        """Return notes on the request for the readers of the release."""
+        """Return notes on the request for readers of the release."""
         notes = []
         if self.own:
             notes.append(f"method {self.title} is a user's function: shoal alone cannot repeat this run")
@@ -596,7 +598,7 @@ class MaskRequest(Request):
 
     @cached_property
     def shuffled(self) -> bool:
-        """True if the records are released in random order; 0 is a seed."""
+        """True if the records are released in random order; a `shuffle` of 0 is a seed."""
         return self.shuffle is not None and self.shuffle is not False
 
     @cached_property
@@ -606,18 +608,18 @@ class MaskRequest(Request):
 
     @property
     def steps(self) -> float:
-        """The number of steps of a search for promises, relative to the default effort."""
+        """The number of search steps for promises, relative to the default effort."""
         return EFFORTS[self.effort or "good"] / EFFORTS["good"]
 
     @property
     def rescales(self) -> bool:
-        """True if columns are compared on another scale than their own."""
+        """True if any column is compared on a scale other than its own."""
         scales = self.scale.values() if isinstance(self.scale, Mapping) else (self.scale or "linear",)
         return any(scale != "linear" for scale in scales)
 
     @cached_property
     def whole(self) -> bool:
-        """True if columns of whole numbers are rounded."""
+        """True if the released values of whole-number columns are rounded."""
         return self.integers != "float"
 
     @property
@@ -638,7 +640,7 @@ class MaskRequest(Request):
 
     @property
     def takes_names(self) -> bool:
-        """True if the request needs the column names of the table: it has patterns of names, or a roles file."""
+        """True if the request needs the column names of the table, for name patterns or for a roles file."""
         names = [name for role in NAMING for name in getattr(self, role) or ()]
         return self.roles is not None or any(isinstance(name, str) and not SIGNS.isdisjoint(name) for name in names)
 
@@ -648,7 +650,7 @@ class MaskRequest(Request):
         return self.missing_codes or {}
 
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
-        """Return all parameters that decide a result, as plain values, for the release and its manifest."""
+        """Return all parameters that determine the result, as plain values for the release and its manifest."""
         return {
             **{item.name: getattr(self, item.name) for item in parameters() if item.metadata["stored"]},
             "k": int(self.k),
@@ -668,7 +670,7 @@ class MaskRequest(Request):
         }
 
     def command(self, source: str, output: str, roles: str | None = None) -> str:
-        """Return the command line of the request; `roles` is the path of a roles file that replaces its roles.
+        """Return the command line of the request; a roles file `roles` replaces the options for column roles.
 
         Examples
         --------
@@ -684,7 +686,7 @@ class MaskRequest(Request):
         )
 
 
-OBJECT = "given as "  # prefix of objects that no command and no manifest can hold, such as labels or a spanning tree
+OBJECT = "given as "  # prefix for objects that a command or a manifest cannot hold, such as a spanning tree
 
 
 def _recorded(value: object, name: str | None = None) -> object:
@@ -692,11 +694,11 @@ def _recorded(value: object, name: str | None = None) -> object:
 
 
 def not_recorded(recorded: Mapping[str, Any]) -> list[str]:
-    """Return the parameters and options with objects as values, of which `MaskRequest.recorded` holds only the type."""
+    """Return the parameters and options whose values are objects; `MaskRequest.recorded` holds only their type."""
     values = {**recorded["options"], "weights": recorded.get("weights")}
     return [name for name, value in values.items() if isinstance(value, str) and value.startswith(OBJECT)]
 
 
 def parameters() -> tuple[Field[Any], ...]:
-    """Return the descriptions of all parameters in order."""
+    """Return the declarations of all parameters in order."""
     return MaskRequest.parameters()

@@ -1,4 +1,4 @@
-"""Check the parameters of a request and their combinations before a run."""
+"""Checks of a request before a run: its parameters, their combinations and the type of the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_data", "check_method", "check_promises", "check_together"]
 
-# The values of `engine` that a parameter allows; None is allowed where the size may choose the local engine.
+# The engines that support each parameter. None is included where the file size may select the local engine.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
 
 
@@ -189,7 +189,7 @@ def _check_effort(request: MaskRequest) -> None:
 
 
 def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], nominal: Sequence[Name]) -> None:
-    """Refuse a request that does not fit the method or the compared columns; `nominal` columns have no order."""
+    """Refuse a request that its method or its compared columns do not support; `nominal` columns have no order."""
     if not entry.whole_records:
         _check_columnwise(request, f"Method {entry.name!r} groups every column on its own")
     if entry.univariate and len(columns) != 1:
@@ -229,7 +229,7 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
 
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
-    """Refuse a request that does not fit the type of its table; `dask` and `spark` mark DataFrames of those engines."""
+    """Refuse a request that the type of its table does not support; `dask` and `spark` mark their DataFrames."""
     from shoal.tables.files import check_reading, is_database
 
     if dask:
@@ -248,7 +248,7 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
 
 
 def _check_in_memory(request: MaskRequest) -> None:
-    """Refuse engines beyond memory for a database."""
+    """Refuse every engine except `memory` for a database."""
     for name in ("engine", *OF_ENGINES):
         value = getattr(request, name)
         if value not in (None, "memory"):
@@ -259,7 +259,7 @@ def _check_in_memory(request: MaskRequest) -> None:
 
 
 def check_lines(request: MaskRequest) -> None:
-    """Refuse files with lines above the header, or without a header, for engines that read files in parts."""
+    """Refuse files without a header, or with lines above the header, for engines that read files in parts."""
     for name in ("skip_rows", "no_header"):
         if value := getattr(request.reading, name):
             raise InputError(

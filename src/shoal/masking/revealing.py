@@ -1,4 +1,4 @@
-"""Find unchanged columns that reveal a masked one: the same values in another spelling, code or unit. O(n d log n)."""
+"""Detection of unchanged columns that repeat a masked column in another spelling, code or unit. O(n d log n)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["revealing_columns"]
 
 
 def revealing_columns(originals: pl.DataFrame, unchanged: Sequence[Name], masked: Sequence[Name]) -> dict[Name, Name]:
-    """Return each unchanged column whose values correspond one to one to those of a masked column, with that column.
+    """Map each unchanged column to a masked column whose values correspond to its values one to one.
 
-    `originals` holds the unchanged columns, then the masked ones. Columns without equal values always correspond; they
-    count only if both sort the records in the same or the opposite order.
+    `originals` holds the unchanged columns, then the masked columns. Any two columns without repeated values correspond
+    one to one. Columns with few repeats therefore count only if they sort the records in the same or the reverse order.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def revealing_columns(originals: pl.DataFrame, unchanged: Sequence[Name], masked
 
 
 def _correspond(one: pl.Series, two: pl.Series, distinct: int) -> bool:
-    """Return True if two ranked columns correspond one to one; columns of few repeats must share an order."""
+    """Return True if two ranked columns correspond one to one; with few repeats, their order must match too."""
     if 2 * distinct > len(one):
         return bool((one == two).all() or (one + two == distinct + 1).all())
     return pl.DataFrame([one.alias("one"), two.alias("two")]).n_unique() == distinct

@@ -1,4 +1,7 @@
-"""Decide the role of every column: masked, stratum, weight, unit, sensitive or left out; refuse two roles at once."""
+"""The role of every column: masked, stratum, weight, unit, sensitive, unchanged or left out.
+
+A column with two roles is refused.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,8 @@ class Columns:
     given: frozenset[Name]  # columns whose kind the user set
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # per masked column; None if all are equally important
-    codes: Codes  # codes for missing values of masked columns
-    scales: Mapping[Name, Scale] = field(default_factory=dict)  # units of dates, times and durations
+    codes: Codes  # codes for missing values, per masked column
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # time unit of each column of dates, times or durations
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sum rules, in order
     rounding: tuple[float, ...] = ()  # per rule: tolerance between its total and the sum
@@ -56,17 +59,17 @@ class Columns:
 
     @cached_property
     def outsider(self) -> tuple[Name, ...]:
-        """The released columns that an outsider can know: neither sensitive nor the weight nor the unit column."""
+        """The released columns that an outsider can know: all except the sensitive, weight and unit columns."""
         unknown = {self.weights, self.unit, *(column.name for column in self.confidential)} - {*self.masked, *self.by}
         return tuple(name for name in self.released if name not in unknown)
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
-        """Return the columns among `names` that count in similarity."""
+        """Return the columns in `names` by which records are compared."""
         counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
         return [name for name in names if counts[name] > 0]
 
     def layout(self, types: Mapping[Name, Any]) -> Layout:
-        """Return the columns of the released table, with `types` for columns that have the same type in all parts."""
+        """Return the layout of the released table; `types` maps columns to the type that all parts share."""
         return Layout(
             list(self.released),
             # Categories are released in the type of their original column.
@@ -82,7 +85,7 @@ class Columns:
 
     @property
     def modes(self) -> list[Name]:
-        """The masked columns whose groups release the cell of a member: their mode."""
+        """The masked columns in which each group releases its mode, the original cell of a member."""
         return [name for name, kind in self.kind_of.items() if kind.released_cells and not kind.ordered]
 
     @property
@@ -93,23 +96,23 @@ class Columns:
 
     @property
     def scaled(self) -> dict[Name, Kind]:
-        """The masked columns that need a unit common to all parts, such as dates."""
+        """The masked columns, such as dates, that are counted in one unit in all parts."""
         return {name: kind for name, kind in self.kind_of.items() if kind.scaled}
 
     @property
     def scales_of_comparison(self) -> dict[Name, str]:
-        """The scale of each masked column that is compared on another scale than its own."""
+        """The comparison scale of each masked column that is not compared on its own scale."""
         return {name: kind.compared_on for name, kind in self.kind_of.items() if kind.compared_on != "linear"}
 
     @property
     def words(self) -> dict[Name, str]:
-        """The kind of each masked column that does not hold plain numbers."""
+        """The name of the kind of each masked column that does not hold plain numbers."""
         named = {name: kind.word for name, kind in self.kind_of.items() if not kind.additive}
         return named | {name: scale.word for name, scale in self.scales.items()}
 
     @property
     def categories(self) -> frozenset[Name]:
-        """The masked columns without numbers."""
+        """The masked columns that do not hold numbers."""
         return frozenset(name for name, kind in self.kind_of.items() if not kind.numeric)
 
     @property
@@ -118,7 +121,7 @@ class Columns:
         return [self.masked.index(name) for name in self.zeros]
 
     def read(self) -> list[Name]:
-        """Return all columns that must be read."""
+        """Return all columns that the masking must read."""
         apart = [name for name in (self.weights, self.unit) if name is not None]
         confidential = (column.name for column in self.confidential)
         return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed]))
@@ -196,7 +199,7 @@ def _left_out(request: MaskRequest, names: Sequence[Name], released: Sequence[Na
 
 
 def identifiers_of(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> dict[Name, str]:
-    """Return the released columns that look like identifiers; a unit column is one unless its units are renumbered."""
+    """Return the released columns that look like identifiers, including a unit column that is not renumbered."""
     others = {name: reason for name, reason in reasons.items() if name not in (request.unit, columns.weights)}
     if request.unit not in columns.released or request.shuffled:
         return others
@@ -204,7 +207,7 @@ def identifiers_of(request: MaskRequest, columns: Columns, reasons: Mapping[Name
 
 
 def check_identifiers(request: MaskRequest, columns: Columns, reasons: Mapping[Name, str]) -> None:
-    """Refuse a release with a column that looks like an identifier, unless it is kept on purpose."""
+    """Refuse a release with a column that looks like an identifier, unless the user keeps that column."""
     for name, reason in identifiers_of(request, columns, reasons).items():
         if name not in (request.keep or ()):
             raise InputError(
@@ -214,7 +217,7 @@ def check_identifiers(request: MaskRequest, columns: Columns, reasons: Mapping[N
 
 
 def check_modes(reasons: Mapping[Name, str]) -> None:
-    """Refuse to mask a column that looks like an identifier: the mode of a group is the cell of one of its members."""
+    """Refuse to mask an identifier-like column, because the mode of a group would be the identifier of a member."""
     for name, reason in reasons.items():
         raise InputError(
             f"Column {name!r} looks like an identifier: {reason}. Masking it would release some of its values. Use "
@@ -224,7 +227,7 @@ def check_modes(reasons: Mapping[Name, str]) -> None:
 
 
 def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
-    """Return the request with its method for these columns and all options of the method."""
+    """Return the request with the method for these columns and with all options of that method."""
     settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
     for kind in columns.kinds if not settled.entry.whole_records else ():
         if kind.columns:
@@ -236,7 +239,7 @@ def settle(request: MaskRequest, columns: Columns) -> MaskRequest:
 
 
 def _on_scales(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Kind, ...]:
-    """Return the kinds of the masked columns, numbers with their scale; refuse a scale for a column without numbers."""
+    """Return the kinds of the masked columns with their scales; refuse a scale for a column without numbers."""
     kinds = {name: _kind_of(name, request.kinds or {}, schema) for name in masked}
     scales = request.scale
     if isinstance(scales, str):
@@ -255,7 +258,7 @@ def _on_scales(request: MaskRequest, masked: list[Name], schema: Schema) -> tupl
 
 
 def _check_whole(request: MaskRequest, masked: Sequence[Name], kinds: Mapping[Name, Kind]) -> None:
-    """Refuse to mask only some of the columns that form one value, or with different kinds."""
+    """Refuse columns that form one value together, unless all of them are masked with the same kind."""
     for name in masked:
         columns = kinds[name].columns if name in kinds else ()
         if outside := [partner for partner in columns if partner not in masked or kinds.get(partner) != kinds[name]]:
@@ -350,7 +353,7 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
 
 
 def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], unmasked: list[Name]) -> None:
-    """Refuse columns with two roles, and missing codes or kinds of columns that are not masked."""
+    """Refuse columns with two roles, and codes for missing values or kinds for columns that are not masked."""
     names = list(schema.names)
     dropped, keep = request.identifiers or (), request.keep or ()
     for role, columns in (("identifiers", dropped), ("keep", keep)):

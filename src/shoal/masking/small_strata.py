@@ -1,8 +1,8 @@
-"""Join or suppress strata with fewer than k records or units, and rare missing-value patterns.
+"""Joining or suppression of strata and missing-value patterns with fewer than k records or units.
 
-Small strata are joined smallest first, each to the nearest of those that share most of the first columns of `by`. A
-rare pattern within a stratum is joined to another pattern, or to some of its records; the joined records are missing
-the columns of both patterns. The join that makes fewer cells missing is used.
+Small strata are joined smallest first, each to the nearest stratum among those that agree with it in the most leading
+columns of `by`. A rare pattern within a stratum is joined to another pattern, or to some records of that pattern. The
+joined records then have missing values in the columns of both patterns. The way that makes fewer cells missing is used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata", "s
 
 Stratum = tuple[object, ...]
 Pattern = tuple[bool, ...]
-DIGITS = 9  # of distances: the last digits depend on the division into parts and must not decide
+DIGITS = 9  # decimal places of distances; further digits depend on the division into parts
 
 
 def small_cells(
@@ -76,7 +76,7 @@ class Sums:
 
 
 class Held(NamedTuple):
-    """The number of records of a pattern, and the holders that k counts among them."""
+    """The records of a missing-value pattern: their number, and the holders that k counts among them."""
 
     records: int
     holders: frozenset[object]
@@ -90,7 +90,7 @@ NOBODY = Held(0, frozenset())
 
 
 def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: Scaling, cells: int) -> Sums:
-    """Sum the coordinates of the records of each cell of a part."""
+    """Sum the coordinates of the records in each cell of a part."""
     Z = embedding.apply(numbers_of(arrays, own), scale)
     cell, seen = number_of_cells(arrays, own), ~np.isnan(Z)
     Z = np.where(seen, Z, 0.0)
@@ -103,7 +103,7 @@ def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: 
 def join_small(
     records: Records, request: MaskRequest, columns: Columns, parts: Sequence[PartStatistics]
 ) -> Moves | None:
-    """Return the moves that join small strata and rare patterns; None if none is needed."""
+    """Return the moves that join small strata and rare patterns; None if no move is needed."""
     check_records(request, columns, parts)
     spelled, changed = spell_strata(columns, [part.cells for part in parts], records.dialect)
     roots, cells = number_cells(spelled)
@@ -170,14 +170,14 @@ def _within(limits: Floats) -> Scaling:
 
 
 def _totals(where: Ints, values: Any) -> Any:
-    """Add up values of cells by stratum."""
+    """Add up the values of cells per stratum."""
     totals = np.zeros((int(where.max()) + 1, *values.shape[1:]), dtype=values.dtype)
     np.add.at(totals, where, values)
     return totals
 
 
 def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
-    """Return the sums per stratum in standardised columns; categories are standardised already."""
+    """Return the sums of the standardised columns per stratum; categories are already standardised."""
     counts = np.maximum(sums.counts.sum(axis=0), 1)
     mean = sums.sums.sum(axis=0) / counts
     spread = np.sqrt(np.maximum(sums.squares / counts - np.square(mean), 0.0))
@@ -191,10 +191,10 @@ def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
 def join_strata(
     strata: Sequence[Stratum], holders: Sequence[frozenset[object]], counts: Ints, sums: Floats, k: int
 ) -> list[int]:
-    """Join strata until each has k holders; return for each stratum the number of the first one joined with it.
+    """Join strata until each has k holders; return, per stratum, the index of the first stratum joined with it.
 
     `counts` and `sums` hold the number and the sum of the present values per stratum and coordinate. Distances are
-    means over the coordinates with values in both strata.
+    mean squares over the coordinates that have values in both strata.
 
     Examples
     --------
@@ -240,8 +240,8 @@ def join_strata(
 class JoinedPatterns(NamedTuple):
     """The joined missing-value patterns of a stratum."""
 
-    becomes: dict[Pattern, Pattern]  # by pattern: the new pattern of its records
-    donations: dict[Pattern, list[Donation]]  # by pattern: records that get another pattern
+    becomes: dict[Pattern, Pattern]  # new pattern of the records of each pattern
+    donations: dict[Pattern, list[Donation]]  # per pattern, the records that get another pattern
 
     def blanked(self, patterns: Mapping[Pattern, Held]) -> int:
         """Return the number of cells made missing."""
@@ -254,10 +254,10 @@ class JoinedPatterns(NamedTuple):
 
 
 def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = False) -> JoinedPatterns:
-    """Join missing-value patterns until every one has k records or units.
+    """Join missing-value patterns until every pattern has k records or units.
 
-    The rarest pattern is joined to all records of another one, or to as many of them as it needs if k remain; `whole`
-    allows only the former. Each join makes as few cells missing as possible; ties go to the rarer pattern.
+    The rarest pattern is joined to all records of another pattern, or only to as many as it needs if k of them remain.
+    `whole` allows only the former. Each join makes as few cells missing as possible; ties go to the rarer pattern.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool = Fal
 
 
 def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> JoinedPatterns:
-    """Join the rarest pattern to the cheapest other one until all have k; this greedy order may not be the cheapest."""
+    """Join the rarest pattern to the cheapest other pattern until all have k; this greedy order may not be optimal."""
     remaining, becomes = dict(patterns), {pattern: pattern for pattern in patterns}
     donations: dict[Pattern, list[Donation]] = {}
     untouched = set() if whole else set(patterns)  # patterns that hold only their original records
@@ -308,7 +308,7 @@ def _join_patterns(patterns: Mapping[Pattern, Held], k: int, *, whole: bool) -> 
 
 
 class _Option(NamedTuple):
-    """A candidate for joining a rare pattern."""
+    """A candidate join of a rare pattern with a partner pattern."""
 
     cost: int  # cells made missing
     partner: Pattern
@@ -323,7 +323,7 @@ def _option(remaining: Mapping[Pattern, Held], rare: Pattern, partner: Pattern, 
 
 
 def _donors(rare: Held, partner: Held, k: int, *, whole: bool) -> list[int]:
-    """Return the possible numbers of records that join a rare pattern: all, or only as many as needed if k remain."""
+    """Return the possible numbers of records that join a rare pattern: all, or only those needed if k remain."""
     needed = k - rare.records
     return [partner.records] if whole or partner.records - needed < k else [partner.records, needed]
 
@@ -335,10 +335,10 @@ def _donations(
     joined: Sequence[JoinedPatterns],
     becomes: Sequence[Pattern],
 ) -> tuple[dict[tuple[int, Cell], list[Donation]], int]:
-    """Return the donations per part and cell, from the first records of the cell, and the number of cells made missing.
+    """Return the donations per part and cell, and the number of cells made missing.
 
-    `joined` and `becomes` hold one entry per cell. Cells donate in their order of appearance in the table, so that the
-    result does not depend on the division into parts.
+    A cell donates its first records. `joined` and `becomes` hold one entry per cell. Cells donate in their order of
+    appearance in the table, so that the result does not depend on the division into parts.
     """
     left = {(id(patterns), missing): list(made) for patterns in joined for missing, made in patterns.donations.items()}
     donations: dict[tuple[int, Cell], list[Donation]] = {}
@@ -364,7 +364,7 @@ def _donations(
 
 
 def _names(request: MaskRequest, columns: Columns, strata: Sequence[Stratum], groups: Sequence[int]) -> list[Stratum]:
-    """Return the released values of each stratum: those of all joined strata, or their common ancestor."""
+    """Return the released values of each stratum: the values of all joined strata, or their common ancestor."""
     names: list[Stratum] = list(strata)
     joined: dict[int, list[int]] = {}
     for i, group in enumerate(groups):

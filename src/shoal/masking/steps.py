@@ -1,4 +1,4 @@
-"""The steps of a masking that run where the records are, as plain functions of a part.
+"""The steps of a masking, as functions that run on one part of the table where its records are stored.
 
 read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► release the part ─► count what was released
 """
@@ -57,7 +57,7 @@ __all__ = [
 
 
 def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Codes) -> tuple[Arrays, dict[Name, Span]]:
-    """Return the spans of the dates, times and durations of a part, from which their common units are chosen."""
+    """Return the time span of each column of dates, times or durations in a part, from which its unit is chosen."""
     coded = table.coded(codes)
     spans = {name: coded.cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
     return {"X": np.empty((table.rows, 0))}, spans
@@ -66,7 +66,7 @@ def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Code
 def scan_storages(
     table: Table, first: int, columns: Columns, names: Sequence[Name]
 ) -> tuple[Arrays, dict[Name, Storage | None]]:
-    """Return the storages of some columns of numbers of a part, which hold their numbers of decimals."""
+    """Return the storage of some numeric columns of a part, which includes the number of decimals."""
     coded, kinds = table.coded(columns.codes), columns.kind_of
     storages = {
         name: coded.cells_of(name, kinds[name], first, named=name in columns.given)[name].storage for name in names
@@ -77,9 +77,9 @@ def scan_storages(
 def read_part(
     table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
 ) -> tuple[Arrays, PartStatistics]:
-    """Read the numbers of a part: X, the cell and weight of each record, and the released records.
+    """Read a part; return its arrays, such as the numbers X and the cell of each record, and its statistics.
 
-    Records with missing values are suppressed under the policy "drop". Records of small cells are moved.
+    Records with missing values are suppressed if `missing` is "drop". Records of small cells are changed by `moves`.
     """
     coded = table.coded(columns.codes)
     read, values = _read_columns(coded, first, columns)
@@ -141,8 +141,8 @@ def read_part(
 
 
 def _missing_cells(read: Sequence[Column]) -> tuple[Ints, Bools, Bools]:
-    """Return the number of missing values per column, the incomplete records and the missing cells."""
-    # Per column: most columns have no missing value, and scanning a column is faster than scanning rows.
+    """Return the number of missing values per column, and masks of the incomplete records and the missing cells."""
+    # Scan columns instead of rows: that is faster, and most columns have no missing values.
     missing = [np.isnan(column.values) for column in read]
     total = np.array([np.count_nonzero(cells) for cells in missing])
     incomplete: Bools = np.logical_or.reduce(missing)
@@ -178,7 +178,7 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
 
 
 def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> None:
-    """Refuse a last record whose numbers are all the sums of the records above."""
+    """Refuse a table whose last record holds the totals of all records above."""
     names = list[str]()
     for column, numeric in zip(read, (kind.numeric for kind in columns.kinds), strict=True):
         above, last = column.values[:-1], column.values[-1:]
@@ -186,7 +186,7 @@ def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> N
             continue
         if last[0] == 0 or not np.isclose(np.nansum(above), last[0], rtol=1e-9, atol=0):
             return
-        if np.count_nonzero(np.nan_to_num(above)) < SMALL:  # such a value may be a sum by chance
+        if np.count_nonzero(np.nan_to_num(above)) < SMALL:  # the total of so few values may be a coincidence
             return
         names.append(str(column.name))
     if names:
@@ -197,12 +197,12 @@ def _check_total_line(read: Sequence[Column], columns: Columns, first: int) -> N
 
 
 def _identifying(table: Table, names: list[Name]) -> dict[Name, str]:
-    """Return the columns that look like identifiers, and why."""
+    """Return the columns that look like identifiers, each with the reason."""
     return identifying_columns(dict(zip(names, table.keys(names).get_columns(), strict=True)))[0] if names else {}
 
 
 def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
-    """Return the masked columns as numbers, and the values behind the codes of categories."""
+    """Return the masked columns as numbers, and the values of each column's categories by code."""
     pairs = [
         kind.read(name, table.cells_of(name, kind, first, named=name in columns.given), first, columns.scales.get(name))
         for name, kind in columns.kind_of.items()
@@ -228,9 +228,9 @@ def _read_weights(table: Table, first: int, name: Name | None, numbers: Floats |
 
 
 def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
-    """Return a number for the unit of each record, the same for all spellings of a unit.
+    """Return a hash of the unit of each record, equal for all spellings of a unit.
 
-    A refusal names the record, counted from `first`, or no record if `first` is None.
+    Errors number the records from `first`; if `first` is None, they name no record.
     """
     cells = table.cells([name])["0"]
     if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Duration):
@@ -245,7 +245,7 @@ def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
             f"Unit column {name!r} is empty in {which}; every record needs a unit. Fill it in, or remove such records "
             "first."
         )
-    # 7, 07 and 7.0 are one unit.
+    # 7, 07 and 7.0 are the same unit.
     words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
     return words
 
@@ -253,7 +253,7 @@ def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
 def _cells(
     table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves | None = None
 ) -> tuple[Ints, list[Cell]]:
-    """Number the combinations of stratum, missing and zero columns in order of appearance; strata may be joined."""
+    """Number the cells in order of appearance, with joined strata as one; return each record's cell, and all cells."""
     by, complete, d = columns.by, not holes.any(), len(columns.masked)
     if complete and not by and not columns.zeros:
         return np.zeros(len(X), dtype=np.int64), [Cell((), (False,) * d)] if len(holes) else []
@@ -272,7 +272,7 @@ def _cells(
 
 
 def _moved(table: Table, first: int, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
-    """Return the cells that are made missing and the records that are suppressed."""
+    """Return masks of the cells that are made missing and of the records that are suppressed."""
     if not moves.patterns:
         return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
     codes, cells = _cells(table, columns, X, holes)
@@ -312,24 +312,24 @@ def numbers_of(arrays: Arrays, own: Own, name: str = "X") -> Floats:
 
 
 def look(part: int, arrays: Arrays, own: Own, rescalings: Rescalings, function: Any, arguments: Sequence[Any]) -> Any:
-    """Run a function of `shoal.blocks` on the numbers of a part, on their scales of comparison."""
+    """Run a function of `shoal.blocks` on the numbers of a part, converted to their comparison scales."""
     X = rescaled(numbers_of(arrays, own), rescalings)
     return function(own.first, X, number_of_cells(arrays, own), *arguments)
 
 
 def records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
-    """Return counters of the records per unit of a part."""
+    """Return counters of the records per unit in a part."""
     return record_counters(arrays["unit"].reshape(-1))
 
 
 def units_of_part(part: int, arrays: Arrays, own: Own) -> Words:
-    """Return the unit of each record of a part."""
+    """Return the unit of each record in a part."""
     units: Words = arrays["unit"]
     return units
 
 
 def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
-    """Send all records to one bucket, with every cell as its own block."""
+    """Send all records to one bucket, in which every cell is a block."""
     block = number_of_cells(arrays, own)
     return np.zeros(len(block), dtype=np.int64), _sent(arrays, own, numbers_of(arrays, own), block)
 
@@ -375,7 +375,7 @@ def release_part(
     shuffled: Ints | None,
     escape: bool,
 ) -> Table:
-    """Return a part with the released values; if shuffled, its units are renumbered."""
+    """Return a part with its released values; with `shuffled`, reorder the records and renumber the units."""
     if KEPT in answers:
         table = table.take(answers[KEPT])
     table = table.coded(columns.codes)
@@ -409,7 +409,7 @@ def release_part(
 
 
 def _joined_cells(table: Table, by: Sequence[Name], joined: Joined) -> dict[Name, list[str | None]]:
-    """Return the released texts of the columns of joined strata."""
+    """Return the released texts of the stratum columns in which strata were joined."""
     codes, strata = number_rows(table.cells(by))
     names = [joined.strata.get(stratum, stratum) for stratum in strata]
     texts = [[None if value is None else str(value) for value in name] for name in names]

@@ -1,4 +1,4 @@
-"""Summarise a masking as a release: losses and group sizes over all buckets, and notes."""
+"""The summary of a masking as a `Release`: losses and group sizes over all buckets, and notes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class Losses(NamedTuple):
 
     @property
     def group_loss(self) -> float:
-        """The largest part of the loss due to a single group of few records."""
+        """The largest contribution to the loss by a single group of few records."""
         return self.percent * float(self.largest[-1])
 
 
 def losses(buckets: Sequence[Bucket], left_out: float = 0.0) -> Losses:
     """Add up the squared errors of all buckets.
 
-    `left_out` is the number of suppressed records per released record. Each counts as an average record that lost
-    everything.
+    `left_out` is the number of suppressed records per released record. Each counts as an average record that
+    loses all its information.
     """
     errors, totals, grouped = (
         np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals", "grouped")
@@ -78,7 +78,7 @@ def summarise(
     shuffled: Ints | None,
     most: int,
 ) -> Release:
-    """Return the release, from the buckets and from the recount of the written table.
+    """Build the release from the buckets and from the recount of the written table.
 
     No unit has more than `most` records; `shuffled` is the random order of the records, if any.
     """
@@ -108,7 +108,7 @@ def summarise(
         size_histogram={int(size): int(counts[size]) for size in np.flatnonzero(counts)},
         loss=lost.loss,
         bound=None if outcome.bound is None else percent * (outcome.bound + lost.left_out),
-        # An optimal partition does not make the released values optimal where they are not means.
+        # An optimal partition does not imply optimal released values unless they are means.
         status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
         partition_loss=percent * float(lost.grouped.sum()),
         scale_loss=_scale_loss(plan, buckets),
@@ -148,7 +148,7 @@ def summarise(
 
 
 def _scale_loss(plan: Plan, buckets: Sequence[Bucket]) -> dict[Name, float]:
-    """Return the loss of each rescaled column, on its scale of comparison."""
+    """Return the loss of each rescaled column, on its comparison scale."""
     errors, totals = np.sum([bucket.rescaled for bucket in buckets], axis=0)
     errors, totals = errors + plan.omissions * totals, (1 + plan.omissions) * totals
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
@@ -203,7 +203,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             f"integer columns now hold decimals ({listed(decimal)}); {setting('integers', 'round')} keeps them whole"
         )
     changes = [np.sum(counts, axis=0) for counts in zip(*(bucket.changes for bucket in buckets), strict=True)]
-    pairs = zip(plan.embedding.codings, changes, strict=False)  # a table of numbers has no changes
+    pairs = zip(plan.embedding.codings, changes, strict=False)  # `changes` is empty if all columns hold numbers
     notes += [note for coding, counts in pairs if (note := coding.note(plan.columns.masked, counts)) is not None]
     for name, scale in plan.columns.scales.items():
         finer = "" if scale.exact else ": its time span is too long for a finer unit"
@@ -218,7 +218,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
 
 
 def _revealing(plan: Plan, left: Sequence[Name]) -> dict[Name, Name]:
-    """Return the unchanged columns that reveal a masked one; empty if the table is not in memory."""
+    """Return the unchanged columns that reveal a masked column; empty if the table is not in memory."""
     # The unit column identifies its units, so it may correspond to any column that is constant per unit.
     unchanged = [name for name in left if name != plan.request.unit]
     originals = plan.records.originals([*unchanged, *plan.columns.masked]) if unchanged else None
@@ -233,7 +233,7 @@ def _total_notes(plan: Plan, totals: Ints) -> list[str]:
 
 
 def _formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
-    """Return a note on escaped formulas, or warn of formulas in the columns `names` and in released column names."""
+    """Return a note on escaped formulas, or warn about formulas in the columns `names` and in released column names."""
     if request.escape_formulas:
         return [
             f"text cells and column names that begin with {FORMULAS} and are not numbers now begin with an apostrophe"

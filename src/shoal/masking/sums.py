@@ -1,12 +1,13 @@
-"""Keep sum rules, such as ``total = wages + capital``, and the totals of columns of whole numbers.
+"""Sum rules, such as ``total = wages + capital``, and totals of columns of whole numbers, kept in the release.
 
-Means keep sums, but rounded means do not: each total is computed again from its released parts. Whole numbers may be
-rounded up or down, so that parts and totals together change as little as possible.
+Means satisfy sum rules, but rounded means do not, so each total is computed again from its released parts. Whole
+numbers are rounded up or down so that parts and totals together change as little as possible.
 
-To keep the total of a column, groups g of n_g records with means m_g get whole numbers v_g within the range of their
-records, so that Σ n_g·v_g is as near as possible to the total, with the least Σ n_g·(v_g − m_g)². For each group size
-the cost is convex in the number of steps of its groups, and dynamic programming over the remaining difference combines
-the sizes. Cost: O(H²·Σ 1/n) over the distinct sizes n, where H bounds the intermediate differences from the total.
+To keep the total of a column, each group g of n_g records with mean m_g gets a whole number v_g within the range of its
+records. Σ n_g·v_g is then as near as possible to the total, with the least Σ n_g·(v_g − m_g)². For each group size, the
+cost is convex in the number of steps, each of which changes a v_g by 1. Dynamic programming over the remaining
+difference combines the sizes. Cost: O(H²·Σ 1/n) over the distinct sizes n, where H bounds the intermediate differences
+from the total.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ __all__ = [
 TOKEN = re.compile(r"""\s*(?:`([^`]+)`|"([^"]+)"|'([^']+)'|([^\s=+\-−`"']+)|([=+\-−]))\s*""")
 TOLERANCE, TOLERANCE_32 = 1e-12, 1e-6  # rounding error of a sum, relative to the sum of absolute values
 EXACT, EXACT_32 = 2.0**53, 2.0**24  # sums of whole numbers up to here are exact
-WORK = 2.5e7  # steps of dynamic programming per total
+WORK = 2.5e7  # limit on the steps of dynamic programming per total
 LARGEST = 2.0**62  # upper limit of totals
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A sum rule: a total and its signed parts; columns by name or by index."""
+    """A sum rule: a total and its signed parts, which are columns by name or by index."""
 
     total: Name
     parts: tuple[tuple[int, Name], ...]  # signs and columns
@@ -66,14 +67,14 @@ class Rule:
 
 
 def read_rule(text: str) -> Rule:
-    """Parse a sum rule; names with spaces or signs must be in backticks or quotes.
+    """Parse a sum rule; column names with spaces or signs must be in backticks or quotes.
 
     Examples
     --------
     >>> read_rule("`net income` = income - cost").parts
     ((1, 'income'), (-1, 'cost'))
     """
-    words: list[tuple[bool, str]] = []  # True for a sign, and the word
+    words: list[tuple[bool, str]] = []  # True for a sign, and the token
     at = 0
     while isinstance(text, str) and (match := TOKEN.match(text, at)):
         *quoted, sign = match.groups()
@@ -123,16 +124,16 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 class Broken(NamedTuple):
-    """The number of records of a part that break a rule, with the first of them."""
+    """The records of a part that break a sum rule: their number, and the figures of the first record."""
 
     records: int = 0
-    first: int = 0  # number of the first one in the whole table, from 1
-    difference: float = 0.0  # between its total and the sum of its parts
+    first: int = 0  # number of the first record in the whole table, from 1
+    difference: float = 0.0  # between the total of the first record and the sum of its parts
     tolerance: float = 0.0  # largest difference explained by rounding
 
 
 def rounding_of(rule: Rule, decimals: Mapping[Name, int | None]) -> float:
-    """Return the largest difference between a total and the sum of its parts due to the rounding of their columns.
+    """Return the largest difference between a total and the sum of its parts that rounding of the columns explains.
 
     Every column adds half a unit of its last decimal. Whole numbers and numbers with all digits (None) are exact.
 
@@ -147,7 +148,7 @@ def rounding_of(rule: Rule, decimals: Mapping[Name, int | None]) -> float:
 def count_broken(rule: Rule, columns: Mapping[Name, Column], before: int = 0, rounding: float = 0.0) -> Broken:
     """Count the records of a part whose total differs from the sum by more than `rounding`.
 
-    `before` is the number of earlier records. Sums of floats may also differ in their last digits, sums of whole
+    `before` is the number of earlier records. Sums of floats may also differ in their last digits; sums of whole
     numbers may not. A record with a missing value in a column of the rule does not break it.
 
     Examples
@@ -182,9 +183,10 @@ def _sum(rule: Rule, values: Mapping[Name, Floats]) -> Floats:
 
 
 def add_up(values: Floats, rules: Sequence[Rule], single: Bools) -> Floats:
-    """Return released values, one row per group, with all totals computed from their parts in the order of the rules.
+    """Return the released values with every total computed from its parts, in the order of the rules.
 
-    A total is unchanged where it or a part is missing, and is 0 where the sum is within the rounding error of 0.
+    The values have one row per group. A total is unchanged if it or a part is missing. A total of 0 stays 0 if the sum
+    of its parts differs from 0 only by rounding error.
     """
     values = values.copy()
     for rule in rules:
@@ -200,8 +202,8 @@ def add_up(values: Floats, rules: Sequence[Rule], single: Bools) -> Floats:
 def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rules: Sequence[Rule]) -> Floats:
     """Round parts to whole numbers with the least sum of squared changes over parts and totals.
 
-    From `start`, the best single step between `low` and `high` is taken as long as one improves the sum. This is
-    optimal for a single rule, because steps of different parts change the total alike and differ only in their cost.
+    From `start`, take the best single step between `low` and `high` until no step improves the sum. For a single rule
+    this is optimal, because steps of different parts change the total equally and differ only in cost.
     """
     rounded = start.copy()
     holes = np.isnan(values)
@@ -218,7 +220,7 @@ def round_together(values: Floats, low: Floats, high: Floats, start: Floats, rul
 
 
 def _effects(rules: Sequence[Rule], columns: int) -> Floats:
-    """Return the effect of an increase by 1 in each column on each total."""
+    """Return the change of each total when one column increases by 1, for every column."""
     effects = np.eye(columns)
     for rule in rules:
         effects[rule.total] = sum(sign * effects[place] for sign, place in rule.parts)
@@ -226,13 +228,13 @@ def _effects(rules: Sequence[Rule], columns: int) -> Floats:
 
 
 def _step(values: Floats, low: Floats, high: Floats, start: Floats, effects: Floats) -> Floats:
-    """Change each group by its best single step within the bounds as long as the sum of squares falls."""
+    """Change each group by its best single step within the bounds, until the sum of squares stops falling."""
     rounded, rows = start.copy(), np.arange(len(values))
     own = 1.0 + np.square(effects).sum(axis=0)
     while len(rows):
         off = rounded[rows] - values[rows]
         slope = 2 * (off + off @ effects.T @ effects)
-        gains = np.stack([own + slope, own - slope])  # of a step up, of a step down
+        gains = np.stack([own + slope, own - slope])  # change of the sum by a step up, and by a step down
         gains[0][rounded[rows] >= high[rows]] = np.inf
         gains[1][rounded[rows] <= low[rows]] = np.inf
         best = gains.transpose(1, 0, 2).reshape(len(rows), -1).argmin(axis=1)
@@ -244,7 +246,7 @@ def _step(values: Floats, low: Floats, high: Floats, start: Floats, effects: Flo
 
 
 def whole_total(values: Floats) -> int:
-    """Return the total of the present values; 0 if they are too large or not whole.
+    """Return the total of the non-missing values; 0 if the values are too large or not whole.
 
     Examples
     --------
@@ -260,7 +262,7 @@ def whole_total(values: Floats) -> int:
 def keep_totals(means: Floats, column: Floats, labels: Ints, block: Ints, *, nonzero: bool) -> Floats:
     """Round the group means of a column of whole numbers so that every block keeps its total.
 
-    Means are NaN where values are missing; with `nonzero` only zero itself may become zero.
+    Means are NaN where values are missing; with `nonzero`, only a mean of zero may become zero.
     """
     order = np.argsort(labels, kind="stable")
     sizes = group_sizes(labels)
@@ -316,7 +318,7 @@ def keep_total(means: Floats, sizes: Ints, low: Ints, high: Ints, total: int) ->
 
 
 def _approach(values: Ints, means: Floats, sizes: Ints, low: Ints, high: Ints, total: int, near: int) -> Ints:
-    """Step groups towards the total by 1 each, the cheapest first, until the difference is at most `near`."""
+    """Change groups by 1 towards the total, the cheapest first, until the difference is at most `near`."""
     while abs(short := int(total - sizes @ values)) > near:
         sign = 1 if short > 0 else -1
         able = np.flatnonzero(values != (high if sign > 0 else low))
@@ -330,9 +332,9 @@ def _approach(values: Ints, means: Floats, sizes: Ints, low: Ints, high: Ints, t
 
 
 def _steps(values: Ints, means: Floats, limit: Ints, sign: int, most: int) -> tuple[Ints, Floats]:
-    """Return the cheapest steps of some groups in one direction, and the squared error per record that each adds.
+    """Return the group of each of the cheapest steps in one direction, and the squared error per record that it adds.
 
-    A group may take several steps, each at a higher cost than the one before.
+    A group may take several steps, each at a higher cost than the previous step.
     """
     who, costs = np.empty(0, dtype=np.int64), np.empty(0)
     for step in range(most):
@@ -347,7 +349,7 @@ def _steps(values: Ints, means: Floats, limit: Ints, sign: int, most: int) -> tu
 
 
 def _combine(costs: Floats, ways: Ints, prices: Floats, size: int) -> tuple[Floats, Ints]:
-    """Return the least cost of each sum after the steps of groups of another size, and the number of those steps."""
+    """Add steps of groups of one more size; return the least cost of each sum, and the number of these steps."""
     best, chosen = np.full_like(costs, np.inf), np.zeros(len(costs), dtype=np.int64)
     for steps, price in zip(ways.tolist(), prices.tolist(), strict=True):
         shift = steps * size

@@ -1,4 +1,4 @@
-"""Judge a release from its figures: stop, look or fine, with the reasons."""
+"""The verdict on a release: stop, look or fine, with the reasons."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Reason:
     name
         The name of the check.
     sentence
-        The problem of the released table.
+        The problem with the released table.
     figure
-        The figure of the problem: a number of records, columns, groups or units, the loss in percent, or k.
+        The size of the problem: a number of records, columns, groups or units, the loss in percent, or k.
     """
 
     level: Level
@@ -54,7 +54,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a release, printable.
+    """The verdict on a release, with the reasons against it.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Verdict:
 
     @property
     def level(self) -> Level:
-        """The most severe level of the reasons: ``"stop"``, ``"look"`` or, without any, ``"fine"``."""
+        """The most severe level among the reasons, or ``"fine"`` if there are no reasons."""
         return self.reasons[0].level if self.reasons else "fine"
 
     @property
@@ -215,7 +215,7 @@ def _groups(counts: Mapping[Name, GroupCount]) -> int:
 
 
 def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
-    """Return a list of the columns with such groups, most groups first; empty without any."""
+    """Return the columns with such groups as text, most groups first; empty if there are none."""
     present = sorted((item for item in counts.items() if item[1].groups), key=lambda item: -item[1].groups)
     texts = [f"{name} in {groups:,} of {of:,} groups" for name, (groups, of) in present[:LISTED]]
     rest = len(present) - LISTED

@@ -1,7 +1,7 @@
-"""Verify a release: read the released table again, recount every promise, and refuse the release if one is broken.
+"""Verification of a release: read the released table again, recount every promise, and refuse a broken promise.
 
-The recount sees what a reader of the release sees: for a file, its written cells, as text where they are text. Parts of
-the release are read where they are (`count_part`), records with equal cells are sent to the same bucket
+The recount sees what a reader of the release sees: for a file, the cells as written, text as text. Parts of the release
+are read where they are stored (`count_part`), records with equal cells are sent to the same bucket
 (`deal_for_counting`), and every group is recounted (`count_bucket`).
 """
 
@@ -58,13 +58,13 @@ __all__ = [
     "verify",
 ]
 
-WEIGHTS = 1_000_000  # weights counted in full; for larger tables, a sample of the values is counted
+WEIGHTS = 1_000_000  # largest number of records for which all weights are counted; larger tables use a sample
 
 
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
     """Count the records with identical values within their stratum, and refuse any count below k.
 
-    Only the released values are used, no labels and no sizes.
+    The count uses only the released values, not the labels or the group sizes.
 
     Examples
     --------
@@ -78,13 +78,13 @@ def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArra
 
 def row_hashes(table: pl.DataFrame) -> Words:
     """Return a hash of each record, equal for equal records."""
-    # Each table has its own codes for categories.
+    # The codes of categories differ between tables, so their text is hashed.
     hashes: Words = table.with_columns(pl.col(pl.Categorical).cast(pl.String)).hash_rows(seed=0).to_numpy()
     return hashes
 
 
 def count_unique(hashes: Words) -> int:
-    """Count the unique records.
+    """Count the records with a unique hash.
 
     Examples
     --------
@@ -135,12 +135,12 @@ class Counted(NamedTuple):
     spellings: tuple[frozenset[Spelling], ...]  # spellings of missing values per masked column
     zeros: tuple[int, ...]  # per column whose zeros are kept
     broken: tuple[int, ...]  # number of records that break each sum rule
-    totals: tuple[int, ...]  # per masked column of whole numbers, if totals are kept
+    totals: tuple[int, ...]  # per masked column, if totals of whole numbers are kept
     identifiers: dict[Name, str]  # unchanged columns that look like identifiers, with the reason
     spans: dict[Name, WholeNumbers]  # unchanged columns of distinct whole numbers
     confidential: tuple[Values, ...]
     formulas: list[Name]  # columns of a CSV file with text that a spreadsheet would run
-    weights: tuple[Words, Ints]  # the distinct weights, or a sample of them, and their numbers of records
+    weights: tuple[Words, Ints]  # hashes of the distinct weights, or of a sample, and the records with each
 
 
 class CountedGroups(NamedTuple):
@@ -162,11 +162,11 @@ def count_part(
     csv: bool,
     sample: int,
 ) -> tuple[Arrays, Counted]:
-    """Read the written cells of a released part: words of the masked columns, strata and hashes of whole records.
+    """Read the written cells of a released part; return the arrays for the recount of groups, and the other counts.
 
-    `codes` holds the released codes for missing values; `outsider` the columns that an outsider can know, if they are
-    more than the masked columns and strata; `unit` is the unit column, or the unit of each record if that column is
-    left out; one in `sample` distinct weights is counted.
+    `codes` holds the released codes for missing values. `outsider` holds the columns that an outsider can know, if
+    there are more of these than masked columns and strata. `unit` is the unit column, or the unit of each record if
+    that column is left out. One in `sample` distinct weights is counted.
     """
     masked, categories, by = columns.masked, columns.categories, columns.by
     table = table.coded(codes)
@@ -182,14 +182,14 @@ def count_part(
         arrays["confidential"], confidential = read_values(table, columns.confidential, first)
     if outsider:
         arrays["row"] = row_hashes(table.cells(outsider))
-    # The bits of an integer may equal those of NaN; the column is then checked in vain.
+    # The bits of an integer may equal the bits of NaN; the column is then checked unnecessarily.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
         table[name].spellings(table[name].missing(kind)) if missing[j] else frozenset[Spelling]()
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}]
-    keys = table.keys(left).get_columns() if left else []  # avoids polars, whose memory every worker would hold
+    keys = table.keys(left).get_columns() if left else []  # no call of polars, which would use memory in every worker
     looks, spans = identifying_columns(dict(zip(left, keys, strict=True))) if left else ({}, {})
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
@@ -207,14 +207,14 @@ def count_part(
 
 
 def _count_weights(table: Table, name: Name | None, sample: int) -> tuple[Words, Ints]:
-    """Return hashes of the distinct weights of a part, one in `sample` of them, and their numbers of records."""
+    """Return the hashes of one in `sample` distinct weights of a part, and the number of records with each weight."""
     words = np.empty(0, dtype=np.uint64) if name not in table.names else row_hashes(table.cells([name]))
     different, counts = np.unique(words[words % np.uint64(sample) == 0], return_counts=True)
     return different, counts.astype(np.int64)
 
 
 def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]], targets: int) -> tuple[Ints, Arrays]:
-    """Send records with equal cells to the same bucket; `own` holds the numbers of strata and of sensitive values."""
+    """Send records with equal cells to the same bucket; `own` numbers the strata and the sensitive values."""
     words = arrays["words"]
     if "codes" in arrays:
         words = np.column_stack([words, own[0][arrays["codes"]].astype(np.uint64)])
@@ -245,12 +245,12 @@ def count_bucket(
 
 
 def units_part(table: Table, first: int, outsider: Sequence[Name], unit: Name) -> tuple[Arrays, None]:
-    """Return hashes of the columns that an outsider can know of a released part, and the units of the records."""
+    """Return, per record of a released part, a hash of the columns that an outsider can know, and the unit."""
     return {"words": row_hashes(table.cells(outsider)), "unit": unit_words(table, unit, first)}, None
 
 
 def deal_units(part: int, arrays: Arrays, own: None, targets: int) -> tuple[Ints, Arrays]:
-    """Send the records of a unit to the same bucket."""
+    """Send all records of a unit to the same bucket."""
     return bucket_of_words(arrays["unit"].reshape(-1, 1), targets), arrays
 
 
@@ -260,11 +260,11 @@ def count_units_of_bucket(arrays: Arrays, state: State) -> tuple[Arrays, Words]:
 
 
 class Recounted(NamedTuple):
-    """The figures counted in the release."""
+    """The figures counted in the released table."""
 
     singled_out: int  # records that are unique in the columns that an outsider can know
     identifiers: dict[Name, str]  # columns that look like identifiers, with the reason
-    totals: Ints  # of columns of whole numbers, if totals are kept
+    totals: Ints  # totals of the columns of whole numbers, if kept
     reached: dict[Name, dict[str, float]]  # the worst figures of any group per sensitive column
     formulas: list[Name]  # columns with text that a spreadsheet would run
     homogeneous: dict[Name, GroupCount]  # per sensitive column: groups in which all records have one value
@@ -274,7 +274,7 @@ class Recounted(NamedTuple):
 
 
 def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Words | None) -> Recounted:
-    """Recount every group from the released table alone, except for units that it does not contain."""
+    """Recount every group from the released table alone; `units` holds the units if the table does not contain them."""
     request, names, columns, by = plan.request, plan.columns.released, plan.columns.masked, plan.columns.by
     check_released(released.names, names)
     # Groups of k ≥ 2 identical records single out nobody in the masked columns and strata.
@@ -335,7 +335,7 @@ def recount(released: Records, plan: Plan, buckets: Sequence[Bucket], units: Wor
 
 
 def _alike(promise: Promise, buckets: Sequence[CountedGroups], place: int) -> dict[Name, GroupCount]:
-    """Count per sensitive column the groups in which all records (`place` 0), or most (1), have one value."""
+    """Count, per sensitive column, the groups in which all records (`place` 0) or most (1) have one value."""
     groups = sum(bucket.groups for bucket in buckets)
     counts = zip(*(bucket.alike for bucket in buckets if bucket.groups), strict=True)
     return {
@@ -378,7 +378,7 @@ def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket])
 
 
 def _named(parts: Sequence[Counted], names: Sequence[Name]) -> dict[Name, str]:
-    """Return the columns that look like identifiers in every part, or number the records across all parts."""
+    """Return the columns that look like identifiers in every part or that number the records across all parts."""
     reasons = {}
     for name in names:
         if all(name in part.identifiers for part in parts):

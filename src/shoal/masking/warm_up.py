@@ -1,4 +1,4 @@
-"""Run all steps on a small table, so that processes forked afterwards inherit the loaded kernels."""
+"""Warm-up: all steps run on a small table, so that processes forked afterwards inherit the loaded kernels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from shoal.masking.verification import count_bucket, deal_for_counting
 
 __all__ = ["warm_up"]
 
-LARGEST = 20  # records of a group in a warm-up
+LARGEST = 20  # upper limit of k in a warm-up
 
 
 def warm_up(request: MaskRequest, d: int) -> bool:
-    """Load all kernels on a small table; return True if any was compiled, which holds memory for good."""
+    """Load all kernels by masking a small table; return True if any was compiled, because compiling keeps memory."""
     from numba.core.event import install_recorder
 
     from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
@@ -31,14 +31,14 @@ def warm_up(request: MaskRequest, d: int) -> bool:
     request = replace(request, k=min(request.k, LARGEST))  # kernels are the same for all k
     rows = 8 * request.k
     with install_recorder("numba:compile") as recorder:
-        # Repeated records create leaves of equal records, and leaves below k to fuse.
+        # The repeated records produce leaves of equal records, and leaves below k records that must be fused.
         X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
         X[: rows // 2] = X[0]
         roots = np.zeros(rows, dtype=np.int64)
         blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(2 * request.k, request.k, "one"))
         block = assign(0, X, roots, blocks)
         leaf_sums(X, block, blocks.frame, len(blocks.sizes))
-        # A user's function is called with the user's records only.
+        # A user's function must see only the user's records.
         if not request.entry.anytime and not request.entry.by_user:
             arrays = {"block": block, "X": X}
             if request.weights is not None:

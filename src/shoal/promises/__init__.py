@@ -1,1 +1,1 @@
-"""Promises about groups beyond k records."""
+"""Promises on groups in addition to k records: diversity, closeness and distinct units."""

@@ -1,7 +1,7 @@
-"""t-closeness: the distribution of each group is within a distance of the whole table's (Li et al. 2007).
+"""t-closeness: the distribution of each group is within a distance t of the whole table (Li et al. 2007).
 
-O(s) for a group of s records; after a swap, only the members between the two codes. A table of quantiles speeds up
-small groups.
+A group of s records is measured in O(s); after a swap, only the members between the two codes are measured again. A
+table of quantiles speeds up small groups.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _mass(level: float, below: Floats, guide: Ints, areas: Floats) -> float:
 
 @kernel(inline=True)
 def _moved(code: int, low: float, high: float, low_mass: float, mass: float, below: Floats, areas: Floats) -> float:
-    """Return the total distance of a member with this code from the quantiles between the two levels of its place."""
+    """Return the total distance of a member with this code from the quantiles between the levels `low` and `high`."""
     # Compute all three: selecting among them is faster than branching.
     above, crossing = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
     added = -above if below[code] >= high else crossing
@@ -69,7 +69,7 @@ def _distance(codes: Ints, size: int, below: Floats, guide: Ints, areas: Floats,
 def _change(
     members: Ints, size: int, out: int, into: int, below: Floats, guide: Ints, areas: Floats, masses: Floats
 ) -> float:
-    """Return the change of `_distance` when a member is swapped for another: members between them move one place."""
+    """Return the change of `_distance` after a swap of members; the members between them move by one position."""
     m, up = len(below), into > out
     if m < 2:
         return 0.0
@@ -158,7 +158,7 @@ def _size(bound: float, n: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Closeness(GroupPromise):
-    """t-closeness: the values of every group are distributed as in the whole table, up to a distance of t.
+    """t-closeness: the distribution of values in every group is within a distance t of the whole table.
 
     The distance is the earth mover's distance: for ordered values Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) over the m values,
     for others the total variation (Li, Li and Venkatasubramanian 2007).
@@ -206,18 +206,18 @@ class Closeness(GroupPromise):
         return f"a distribution at most {self.t:g} from that of the table"
 
     def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
-        """Return the kind of the rule, t, and no factor (0)."""
+        """Return the kind of the rule, its bound t and its factor, which is 0."""
         return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
 
     def reached_text(self, reached: float) -> str:
-        """Describe the distance of a group."""
+        """Return the distance of a group in words."""
         return f"a distance of {reached:.4g}"
 
     def possible(self, reached: float) -> str:
-        """Return the smallest t that can be kept if the whole table reaches this distance."""
+        """Return the smallest t that the groups of a table at this distance can keep."""
         return f"closeness {ceil(1e4 * reached) / 1e4:g}"
 
     def scaled(self, factor: float) -> Closeness | None:
-        """Return a promise with a scaled distance; None if it is unchanged or outside (0, 1)."""
+        """Return a promise with a scaled t; None if t is unchanged or outside (0, 1)."""
         t = float(f"{factor * self.t:.2g}")
         return Closeness(t) if 0 < t < 1 and t != self.t else None

@@ -1,9 +1,11 @@
-"""A lower bound on the SSE of every partition whose groups keep t-closeness, for any number and sizes of groups.
+"""A lower bound on the SSE of every partition whose groups satisfy t-closeness, for any number and sizes of groups.
 
-**Witnesses.** Let φ be a function of the confidential value with Σ_v q_v φ(v) = 0, where q is the distribution in the
-most the earth mover's distance (Kantorovich and Rubinstein 1958). If they have none and φ spans at most 1, it is at
-most the total variation. So in a group that keeps the rules, the means φ̄ of witnesses φ = (φ_1, …, φ_r) are in the box
-|φ̄_l| ≤ t_l.
+**Witnesses.** Let φ be a function of the sensitive value with Σ_v q_v φ(v) = 0, where q is the distribution in the
+table. If the values v = 0 … m−1 have an order and |φ(v+1) − φ(v)| ≤ 1/(m−1), then the mean of φ in a group of
+distribution p is Σ_v (p_v − q_v) φ(v) = −Σ_i (φ(i+1) − φ(i)) Σ_{j≤i} (p_j − q_j), summed by parts. In absolute value,
+it is at most the earth mover's distance (Kantorovich and Rubinstein 1958). If the values have no order and φ spans at
+most 1, it is at most the total variation. So in a group that keeps the rules, the means φ̄ of witnesses φ = (φ_1, …,
+φ_r) are in the box |φ̄_l| ≤ t_l.
 
 **Planes.** For u in the space of the keys and w in the box, let a(u, w) and b(u) be any vectors, a affine in w, and
 
@@ -51,10 +53,10 @@ from shoal.promises.rules import KINDS
 
 __all__ = ["Planes", "closeness_bound", "proven"]
 
-WITNESSES, OF_A_COLUMN = 3, 2  # at most, in total and per column
-DIRECTIONS = 8  # of the keys, at most
-BINS = 256  # intervals of values on which a witness rises or falls throughout
-SAMPLE, STEPS = 1500, 200  # records for choosing the parameters, and evaluations of their sum, at most
+WITNESSES, OF_A_COLUMN = 3, 2  # maximum number of witnesses, in total and per column
+DIRECTIONS = 8  # maximum number of directions of the keys
+BINS = 256  # intervals of values, in each of which a witness only rises or only falls
+SAMPLE, STEPS = 1500, 200  # maximum records for choosing the parameters, and evaluations of Σ y
 LEAST_CURVE, LARGEST = 0.1, 1e6  # lower limit of all K, upper limit of the other parameters
 WIDENED, ROUNDING = 1e-9, 1e-12
 ORDERED, NOMINAL = (KINDS.index(Closeness.kinds[order]) for order in ("ordered", "nominal"))
@@ -79,13 +81,13 @@ class _Sums(NamedTuple):
 
 
 def closeness_bound(Z: Floats, rules: Rules) -> float:
-    """Return a lower bound on the SSE of all partitions whose groups all keep the rules; 0 if nothing is proven.
+    """Return a lower bound on the SSE of every partition whose groups keep the rules; 0 if nothing is proven.
 
     Z holds the whole table; columns with missing cells (NaN) are not used. Rules of diversity are not used.
 
     Examples
     --------
-    If the keys are the confidential values themselves, which all groups must have in equal shares:
+    The keys are the sensitive values themselves, which all groups must contain in equal shares:
 
     >>> from shoal.promises.promise import ConfidentialColumn
     >>> from shoal.promises.rules import make_rules
@@ -104,7 +106,7 @@ def closeness_bound(Z: Floats, rules: Rules) -> float:
     for rule, rule_sums in zip(bounded, sums, strict=True):
         shares, t = rules.shares[rules.first[rule] : rules.first[rule + 1]], float(rules.bounds[rule]) + WIDENED
         candidates += [(t, (phi - phi @ shares)[rules.codes[rule]]) for phi in _witnesses(rule_sums)]
-    # A witness proves more the stronger its covariance with the keys and the smaller its t.
+    # A witness proves more if its covariance with the keys is larger and its t is smaller.
     candidates.sort(key=lambda pair: float(np.linalg.norm(pair[1] @ Z)) / pair[0], reverse=True)
     limits, Phi = zip(*candidates[:WITNESSES], strict=True)
     best = _best(np.ascontiguousarray(Z @ _directions(sums)), np.column_stack(Phi), np.array(limits))
@@ -116,7 +118,7 @@ def _values(rules: Rules, rule: int) -> int:
 
 
 def _sums_of(Z: Floats, rules: Rules, rule: int) -> _Sums:
-    """Return the covariances of the keys with every bin of values; in an ordered column, with values above a step."""
+    """Return the covariances of the keys with every bin of values or, in an ordered column, with the bins above."""
     m, codes = _values(rules, rule), rules.codes[rule]
     ordered = bool(rules.kinds[rule] == ORDERED)
     steps = m - 1 if ordered else m
@@ -128,7 +130,7 @@ def _sums_of(Z: Floats, rules: Rules, rule: int) -> _Sums:
 
 
 def _witnesses(sums: _Sums) -> list[Floats]:
-    """Return, by value, uncentred witnesses with large covariance with the keys."""
+    """Return uncentred witnesses, as arrays by value, whose covariance with the keys is large."""
     witnesses: list[Floats] = []
     for direction in np.linalg.eigh(sums.sums.T @ sums.sums)[1].T[::-1][:OF_A_COLUMN]:
         rises = (sums.sums @ direction > 0)[sums.place]
@@ -141,7 +143,7 @@ def _witnesses(sums: _Sums) -> list[Floats]:
 
 
 def _directions(sums: list[_Sums]) -> Floats:
-    """Return orthonormal directions: the keys themselves, or if d is large, those that vary most with the values."""
+    """Return orthonormal directions: the keys or, if d is large, the directions that vary most with the values."""
     d = sums[0].sums.shape[1]
     if d <= DIRECTIONS:
         return np.eye(d)
@@ -171,7 +173,7 @@ def _best(X: Floats, Phi: Floats, t: Floats) -> float:
 
 
 def _planes(form: Floats, d: int, low: Floats, high: Floats) -> Planes:
-    """Unpack planes from one array: the least K of each key; per witness c, the changes of K either way, q and p."""
+    """Unpack planes from one array: the least K of each key; then, per witness, c, two changes of K, q and p."""
     witnesses = form[d:].reshape(-1, 1 + 4 * d)
     up, down, tilt, lean = witnesses[:, 1:].reshape(-1, 4, d).transpose(1, 2, 0)
     curve = form[:d] - (up * low).sum(axis=1) + (down * high).sum(axis=1)
@@ -223,7 +225,7 @@ def _corners(t: Floats) -> Floats:
 
 @kernel(counted=False, error_model="numpy")
 def _height(planes: Planes, x: Floats, tau: Floats, w: Floats) -> tuple[float, float]:
-    """Return y at a corner and the sum of its absolute terms, in which terms of v² / 4K grow with the terms of K."""
+    """Return y at a corner, and the size of its terms, in which the terms of v² / 4K grow with the terms of K."""
     y, size = 0.0, 0.0
     for l in range(len(w)):
         y += planes.offset[l] * tau[l]
@@ -249,7 +251,7 @@ def _height(planes: Planes, x: Floats, tau: Floats, w: Floats) -> tuple[float, f
 
 @kernel
 def _heights(planes: Planes, X: Floats, Phi: Floats, corners: Floats) -> tuple[Floats, Floats, Ints]:
-    """Return y of each record, the size of its terms, and the corner that attains it."""
+    """Return y of each record, the size of its terms, and the corner at which y is attained."""
     n, r = Phi.shape
     y, sizes, reached = np.full(n, -np.inf), np.zeros(n), np.zeros(n, dtype=np.int64)
     tau = np.empty(r)

@@ -1,10 +1,11 @@
-"""Closeness first: groups with one record from every run of the sorted confidential column.
+"""Closeness first: groups with one record from every run of the sorted sensitive column.
 
 Algorithm 3 of J. Soria-Comas, J. Domingo-Ferrer, D. Sánchez and S. Martínez, t-closeness through microaggregation:
-strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015. The records are sorted by the confidential
-column and cut into k′ runs; as in MDAV, a group starts from the record farthest from the centroid, the next group from
-the record farthest from that, and each takes the nearest record of every run. k′ is such that groups are within t if no
-value repeats; with ties they may exceed t, so their distances must be measured. O(d n²/k′) time, O(n d) memory.
+strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015. The records are sorted by the sensitive
+column and cut into k′ runs. As in MDAV, a group starts from the record farthest from the centroid, and the next group
+from the record farthest from that start. Each group takes the nearest record of every run. k′ is chosen so that groups
+are within t if no value repeats. With ties they may exceed t, so their distances must be measured. O(d n²/k′) time,
+O(n d) memory.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ __all__ = ["closeness_first", "next_start"]
 def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: State) -> Ints:
     """Return the group of each record.
 
-    `records` are standardised; `codes` are the ranks of the confidential values; groups may be at most t from the
-    table.
+    `records` are standardised; `codes` are the ranks of the sensitive values; `t` is the largest distance of a group
+    from the table.
 
     Examples
     --------
@@ -36,7 +37,7 @@ def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: St
     n = len(records)
     runs = min(least_size(n, k, t), n)
     sizes = np.full(runs, n // runs)
-    # The middle runs take the remaining records: there they increase the distance least.
+    # The middle runs take the remaining records, which increase the distance least there.
     middle = [runs // 2] if runs % 2 else [runs // 2 - 1, runs // 2]
     for extra in range(n % runs):
         sizes[middle[extra % len(middle)]] += 1
@@ -58,9 +59,9 @@ def _farthest(records: Floats, remaining: Ints, point: Floats) -> int:
 
 @kernel
 def next_start(records: Floats, remaining: Ints, group: int, start: Floats) -> None:
-    """Write the start of a group, as in MDAV: the record farthest from the centroid, then the one farthest from that.
+    """Write the start of a group, as in MDAV: the record farthest from the centroid, then from that start.
 
-    `start` contains the start of the previous group.
+    On entry, `start` holds the start of the previous group.
     """
     if group % 2 == 0:
         for j in range(records.shape[1]):
@@ -85,7 +86,7 @@ def _nearest_of_runs(records: Floats, remaining: Ints, run: Ints, point: Floats,
 def _deal(records: Floats, run: Ints, sizes: Ints, state: State) -> Ints:
     n, d = records.shape
     groups, runs = n // len(sizes), len(sizes)
-    labels, remaining = np.full(n, groups - 1), np.arange(n)  # on STOP, the last group takes the rest
+    labels, remaining = np.full(n, groups - 1), np.arange(n)  # on STOP, the last group takes the remaining records
     free = np.ones(n, dtype=np.bool_)
     centre = np.empty(d)
     for group in range(groups - 1):

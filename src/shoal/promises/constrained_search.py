@@ -1,7 +1,7 @@
-"""Groups of small SSE that keep rules: annealing of SSE + λ · shortfall with a fixed number of groups.
+"""Search for groups of small SSE that keep rules: annealing of SSE + λ · shortfall for a fixed number of groups.
 
 A step draws a random record and the group of one of its nearest neighbours (70 %) or of a random record. It moves the
-record there or swaps it with a member: one of nearest code, or a random one. Groups have at least k records. The
+record there, or swaps it with a random member or a member of nearest code. Groups have at least k records. The
 temperature falls and λ grows, so that few violations remain at the end; the caller merges those groups.
 
 For each group the sum of its records S and |S|² are stored, so that a change of the SSE costs two dot products; rules
@@ -25,18 +25,19 @@ from shoal.promises.rules import changed, measure, write_codes
 
 __all__ = ["anneal_with_rules", "room_of"]
 
-NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75  # probabilities: neighbours; relocations; these plus swaps of similar codes
+# Probabilities of a neighbour's group, of a relocation, and of a relocation or a swap of similar codes.
+NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75
 TEMPERATURES = 1.0, 1e-3  # relative to the heat, at the start and at the end
-PENALTIES = 50.0, 1e6  # likewise; the final penalty applies from share FINAL of the steps
+PENALTIES = 50.0, 1e6  # also relative to the heat; the final penalty applies from share FINAL of the steps
 FINAL = 0.8
 RECORD = (1 << 32) - 1  # the low bits of a member are its record; the high bits are its code
-MOST_MEMBERS = 512  # per group, unless a group is larger at the start
+MOST_MEMBERS = 512  # room per group, unless the initial groups need more
 
 
 class RuledGroups(NamedTuple):
     """The state of a partition during annealing."""
 
-    label: Ints  # of each record
+    label: Ints  # group of each record
     size: Ints
     members: Ints  # (rules, groups, room): code << 32 | record, sorted
     sums: Floats  # (groups, d)
@@ -48,7 +49,7 @@ class RuledGroups(NamedTuple):
 class Draft(NamedTuple):
     """The measures of two groups after a proposed step."""
 
-    codes: Ints  # (room,): the codes of one of them, for one rule
+    codes: Ints  # (room,): the codes of one of the groups, for one rule
     reached: Floats  # (2, rules)
     lacks: Floats  # (2, rules)
 
@@ -105,7 +106,7 @@ def _first_from(members: Ints, size: int, member: int) -> int:
 
 @kernel(inline=True)
 def _partner(groups: RuledGroups, rules: Rules, i: int, group: int, alike: bool, rng: Word) -> int:
-    """Return a member of another group to swap with: a random one, or one with the nearest code of a random rule."""
+    """Return a member of another group for a swap: a random member, or one of nearest code in a random rule."""
     size = groups.size[group]
     if not alike:
         drawn: int = groups.members[0, group, below(rng, size)] & RECORD
@@ -128,7 +129,7 @@ def _partner(groups: RuledGroups, rules: Rules, i: int, group: int, alike: bool,
 
 @kernel(counted=False)
 def _replace(members: Ints, size: int, out: int, into: int) -> None:
-    """Replace a member in a sorted list; −1 means none, so that the list grows or shrinks."""
+    """Replace a member in a sorted list; −1 means no member, so that the list grows or shrinks."""
     if out < 0:
         place = size
     else:
@@ -194,7 +195,7 @@ def _swapped(groups: RuledGroups, Z: Floats, i: int, y: int) -> tuple[float, flo
 
 @kernel(inline=True)
 def _member(rules: Rules, rule: int, i: int) -> int:
-    """Return a record as a member of a group; −1 for none."""
+    """Return a record as a member of a group, encoded with its code; −1 for no record."""
     return rules.codes[rule, i] << 32 | i if i >= 0 else -1
 
 
@@ -287,11 +288,11 @@ def _anneal(  # noqa: PLR0913 - `draft` is preallocated: kernels without counted
 def anneal_with_rules(
     Z: Floats, k: int, labels: Ints, near: Ints, rules: Rules, steps: int, heat: float, state: State, rng: Word
 ) -> RuledGroups:
-    """Return better groups, as many as in `labels`; some may still break a rule.
+    """Return improved groups, as many as in `labels`; some groups may still break a rule.
 
-    Z has a mean near 0; `near` lists the nearest records of each record. `heat` is the initial temperature: about the
-    mean squared deviation of a record if the initial groups do not matter. λ is proportional to it: a small initial
-    penalty lets single records move that would otherwise have to be swapped.
+    Z has a mean near 0; `near` lists the nearest records of each record. `heat` is the initial temperature; if the
+    initial groups do not matter, use about the mean squared deviation of a record. λ is proportional to `heat`. A small
+    initial penalty lets records move alone that would otherwise have to be swapped.
     """
     many, room = len(rules.kinds), room_of(labels) + 1
     groups = _open(Z, labels, labels.max() + 1, room, rules)

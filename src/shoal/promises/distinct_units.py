@@ -1,4 +1,4 @@
-"""k units: each group must contain records of at least k different units (persons, households or firms)."""
+"""The rule of k units: each group contains records of at least k different persons, households or firms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.kernels.words import MIX, Words
 __all__ = ["COUNTERS", "count_units", "fingerprints", "least_units", "record_counters", "units_in_cells"]
 
 SHIFTS = np.array([31, 29, 32], dtype=np.uint64)
-COUNTERS = 1 << 20  # limits the memory for counting the records of units
+COUNTERS = 1 << 20  # number of counters; limits the memory for counting the records per unit
 
 
 def count_units(labels: Ints, units: Words) -> Ints:
@@ -33,9 +33,9 @@ def count_units(labels: Ints, units: Words) -> Ints:
 
 
 def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
-    """Return the k smallest unit words of each group, or all of them if the group has fewer units.
+    """Return the k smallest unit hashes of each group, or all hashes if the group has fewer units.
 
-    The k smallest of several parts together are the k smallest overall, so that a table can be counted in parts.
+    The k smallest hashes of a table are among the k smallest hashes of its parts, so a table can be counted in parts.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
 
 
 def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints], cells: int, k: int) -> list[Words]:
-    """Return the k smallest unit words of each cell (all if fewer), from the `least_units` of all parts."""
+    """Return the k smallest unit hashes of each cell (all if fewer), combined from `least_units` of all parts."""
     together: list[Words] = [np.empty(0, dtype=np.uint64)] * cells
     for part, numbers in zip(part_units, roots, strict=True):
         for hashes, cell in zip(part, numbers.tolist(), strict=True):
@@ -58,10 +58,10 @@ def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints],
 
 
 def fingerprints(units: Words, records: Words) -> Words:
-    """Return one word per unit that is equal for units with the same records, in any order.
+    """Return one fingerprint per unit, equal for units with the same records in any order.
 
-    `records` contains one word per record, equal for identical records. The words are mixed before those of a unit are
-    added, so that different sets of records have different sums (up to collisions).
+    `records` contains one hash per record, equal for identical records. The hashes are mixed before they are added up
+    per unit, so that different sets of records have different sums (up to collisions).
 
     Examples
     --------
@@ -80,7 +80,7 @@ def fingerprints(units: Words, records: Words) -> Words:
 
 
 def record_counters(units: Words) -> Ints:
-    """Count the records of units in a fixed number of counters; the fullest counter limits the records of every unit.
+    """Count the records per unit in a fixed number of counters; no unit has more records than the largest count.
 
     The counters of parts can be added, even if the parts share units.
 

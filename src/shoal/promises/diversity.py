@@ -1,4 +1,4 @@
-"""l-diversity: groups with at least l well-represented values (Machanavajjhala et al. 2007). O(s) for a group of s."""
+"""l-diversity: groups with at least l well-represented values (Machanavajjhala et al. 2007). O(s) per group of s."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.promises.promise import ROUNDING, GroupPromise, RuleKind, Rules, is_n
 
 __all__ = ["Diversity"]
 
-ROOM = 1.7  # times the least size: groups of exactly that size leave the search no choice
+ROOM = 1.7  # factor on the least size; groups of exactly that size leave the search no choice
 
 
 @kernel(counted=False)
@@ -48,18 +48,18 @@ def _entropy(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, fl
 
 @kernel(counted=False)
 def _recursive(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
-    """Return r_1 / (r_l + … + r_m) for descending counts r (infinite with fewer than l values) and the shortfall."""
+    """Return r_1 / (r_l + … + r_m) for descending counts r, infinite with fewer than l values, and the shortfall."""
     bound, factor = rules.bounds[rule], rules.factors[rule]
     ratio = _ratio(codes, size, int(bound))
     if ratio < factor:
         return ratio, 0.0
-    # If the ratio is infinite because of too few values, count the missing values.
+    # If the ratio is infinite because the group has too few values, the shortfall counts the values it lacks.
     return ratio, 1.0 + bound - _count(codes, size) if ratio == np.inf else 1.0 - factor / (ratio + 1.0)
 
 
 @kernel(counted=False)
 def _ratio(codes: Ints, size: int, rare: int) -> float:
-    """Return the ratio; find values in order of frequency (ties: lowest first), which needs no memory."""
+    """Return the ratio; visit values by descending frequency (ties: lowest first), without extra memory."""
     largest, frequent, before, place = 0, 0, size + 1, -1
     for value in range(rare):
         count, position, begin = 0, -1, 0
@@ -175,24 +175,24 @@ class Diversity(GroupPromise):
 
     @property
     def measured(self) -> str:
-        """The name of the measure of groups."""
+        """The name of the group measure."""
         return "diversity" if self.kind == "distinct" else self.kind
 
     def reached_text(self, reached: float) -> str:
-        """Describe the measure of a group."""
+        """Return the measure of a group in words."""
         if self.kind == "distinct":
             return f"{reached:.0f} different values"
         return f"an entropy of log {exp(reached):.4g}" if self.kind == "entropy" else f"a ratio of {reached:.4g}"
 
     def possible(self, reached: float) -> str:
-        """Return the largest l, or the smallest c, that can be kept if the whole table has this measure."""
+        """Return the largest l, or the smallest c, that the groups of a table with this measure can keep."""
         if self.kind == "recursive" and reached < inf:
             return f"diversity recursive:{self.least:g}:{ceil(1e4 * reached + 0.5) / 1e4:g}"
         minimum = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
         return f"diversity {replace(self, least=minimum).text}" if 1 < minimum < inf else "a smaller l"
 
     def number(self, reached: float) -> float:
-        """Return the measure of a group for the release; for an entropy, its l."""
+        """Return the measure of a group as shown in a release; an entropy is shown as its l."""
         return exp(reached) if self.kind == "entropy" else reached
 
     def worst(self, reached: Floats) -> float:

@@ -1,11 +1,11 @@
-"""The dominance rule: figures about an original that may be published with its masked table.
+"""The dominance rule: it decides which figures on an original may be published with the masked table.
 
 The masked table reveals the mean of each group. A loss, a variance or a correlation before masking is then an equation
 for the unknown deviations within groups. If one group makes up most of the figure, and has so few records that two or
 three equations determine them, its values can be derived. As for tables of totals, a figure is published only if no
-group of fewer than five records makes up more than a quarter of it. The best guess of such a group's deviations,
-attributing the whole figure to the group, is then at least twice too large. Other losses are published as one of a few
-wide ranges.
+group of fewer than five records makes up more than a quarter of it. The best guess attributes the whole figure to such
+a group, and the guessed deviations are then at least twice too large. Other losses are published as one of a few wide
+ranges.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIMITS = (5.0, 50.0, 100.0, inf)  # upper limits of the ranges for withheld loss
 
 
 class Limit(float):
-    """A withheld loss: it is below this limit, and at least the next lower of `LIMITS`."""
+    """The upper limit of a withheld loss; the loss is at least the next lower limit in `LIMITS`."""
 
 
 def is_published(loss: float) -> bool:
@@ -63,10 +63,10 @@ def published_loss(loss: float, *, precise: bool) -> float:
 
 
 def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], *, total: bool) -> set[Any]:
-    """Return the columns whose losses are withheld: dominated columns, and others needed to protect them.
+    """Return the columns whose losses are withheld: dominated columns, and other columns that protect them.
 
-    If the loss of all columns together is published (`total`), it reveals the total loss of the withheld columns:
-    columns are added until that total may be published.
+    If the loss of all columns together is published (`total`), it reveals the total loss of the withheld columns.
+    Therefore columns are withheld until that total may be published.
 
     Examples
     --------

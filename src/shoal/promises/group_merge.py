@@ -1,8 +1,8 @@
-"""Merge groups that break a rule with their nearest groups until all groups keep the rules.
+"""Merging of groups that break a rule with their nearest groups, until all groups keep the rules.
 
-In a round, every such group finds the group of its cell with the nearest centroid; pairs are merged in order of
-distance, each group once. A round costs one search of a kd-tree per such group. Another group always exists: a cell
-with a single group keeps the rules or cannot keep them.
+In a round, every group that breaks a rule finds the group in its cell with the nearest centroid. Pairs are merged in
+order of distance, and each group at most once. A round costs one kd-tree search per such group. Another group always
+exists, because a cell with a single group keeps the rules or cannot keep them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def merge_groups(
 ) -> Ints:
     """Return the group of each record after merging.
 
-    Z is standardised; `cells` lists, for each cell, its records and their non-missing columns: groups never cross
+    Z is standardised. `cells` lists, for each cell, its records and their non-missing columns; groups never cross
     cells. ``allowed(records, labels)`` returns a mask of the groups that keep the rules.
 
     Examples
@@ -49,7 +49,7 @@ def merge_groups(
 
 
 def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
-    """Merge pairs of groups of which at least one breaks a rule, nearest first, each group once."""
+    """Merge groups that break a rule with their nearest groups, nearest pairs first and each group at most once."""
     short = np.flatnonzero(~fine)
     group = np.arange(len(fine))
     if records.shape[1] == 0:

@@ -1,13 +1,13 @@
-"""k first: groups of MDAV that swap records with more distant ones until they are within t.
+"""k first: MDAV groups whose records are swapped for more distant records until the groups are within t.
 
 Algorithm 2 of J. Soria-Comas, J. Domingo-Ferrer, D. Sánchez and S. Martínez, t-closeness through microaggregation:
-strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015, followed by their Algorithm 1: while some
-group is not within t, the group that exceeds it most is merged with the group of nearest centroid. The ungrouped
-records are tried in order of distance; one replaces the member whose replacement brings the group nearest to the table,
-if that helps. O(n² (d/k + k log k)) time at worst, O(n d) memory.
+strict privacy with enhanced utility preservation, IEEE TKDE 27(11), 2015. The ungrouped records are tried in order of
+distance. A record replaces the member whose replacement brings the group nearest to the table, if that helps. Their
+Algorithm 1 follows: while some group is not within t, the group that exceeds t most is merged with the group of nearest
+centroid. O(n² (d/k + k log k)) time at worst, O(n d) memory.
 
 Ties of distances go to the lowest record number. If values repeat, as in the Census data, another order of ties yields
-other groups, and a loss that differs by some percent.
+other groups and a loss that differs by a few percent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["k_first"]
 def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     """Return the group of each record.
 
-    `records` are standardised. The rules may be of any promise; the paper has closeness only.
+    `records` are standardised. The rules may belong to any promise; the paper covers only closeness.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _groups(records: Floats, k: int, rules: Rules, state: State) -> Ints:
 
 @kernel
 def _merge_worst(records: Floats, labels: Ints, rules: Rules, state: State) -> Ints:
-    """Run Algorithm 1: merge the group of greatest shortfall with its nearest group until no shortfall remains."""
+    """Run Algorithm 1: merge the group of largest shortfall with its nearest group until no shortfall remains."""
     n, d = records.shape
     groups = labels.max() + 1
     sizes, centres, lacking = np.zeros(groups), np.zeros((groups, d)), np.zeros(groups)

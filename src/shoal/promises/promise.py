@@ -1,4 +1,4 @@
-"""Interface of promises about groups beyond k records, and their rules as arrays for kernels."""
+"""The interface of promises on groups, and their rules as arrays for kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rules(NamedTuple):
     first: Ints  # (rules + 1,): the start of each rule's values in the next four arrays
     shares: Floats  # share of each value in the whole table
     below: Floats  # share of this value and all lower values
-    guide: Ints  # for value i of m, the first value whose `below` is at least i / m: the start of a search for a level
+    guide: Ints  # entry i of m: first value with `below` ≥ i / m, where a search for a level starts
     areas: Floats  # sums of `below` over lower values; one more entry per rule
     masses: Floats  # (rules, sizes, levels): the table that speeds up closeness for small groups; may be empty
 
@@ -33,18 +33,18 @@ class Rules(NamedTuple):
 class RuleKind(NamedTuple):
     """A kind of rule and its kernels."""
 
-    # (rules, rule, codes, size) → the measure of a group and its shortfall, 0 if it keeps the rule; the codes of its
-    # members are sorted.
+    # (rules, rule, codes, size) → the measure of a group with these sorted codes, and its shortfall (0 if it keeps the
+    # rule).
     measure: Any
     # (bound, n, k) → the size that groups of n records should have to keep the rule.
     size: Callable[[float, int, int], float]
-    # (rules, rule, members, size, out, into, reached) → the same after swapping one member for another, if there is a
-    # faster way; members are sorted, with the code above the lowest 32 bits.
+    # (rules, rule, members, size, out, into, reached) → the same after `into` replaces `out`; None without a fast
+    # way. Members are sorted integers with the code above the lowest 32 bits, which hold the record.
     swapped: Any = None
 
 
 class GroupPromise:
-    """A promise about the values of a confidential column in every group.
+    """A promise on the values of a sensitive column in every group.
 
     Each promise has a file in `shoal.promises` and an entry in `shoal.promises.promise_registry`.
     """
@@ -77,15 +77,15 @@ class GroupPromise:
 
     @property
     def measured(self) -> str:
-        """The name of the measure of groups."""
+        """The name of the group measure."""
         return self.parameter
 
     def reached_text(self, reached: float) -> str:
-        """Describe the measure of a group."""
+        """Return the measure of a group in words."""
         raise NotImplementedError
 
     def possible(self, reached: float) -> str:
-        """Return the strongest promise, in the form of `text`, that can be kept if the whole table has this measure."""
+        """Return the strongest promise, as text, that the groups of a table with this measure can keep."""
         raise NotImplementedError
 
     def number(self, reached: float) -> float:
@@ -93,7 +93,7 @@ class GroupPromise:
         return reached
 
     def worst(self, reached: Floats) -> float:
-        """Return the worst of the measures of groups."""
+        """Return the worst measure of any group."""
         return float(reached.max())
 
     def scaled(self, factor: float) -> GroupPromise | None:
@@ -103,7 +103,7 @@ class GroupPromise:
 
 @dataclass(frozen=True)
 class ConfidentialColumn:
-    """A confidential column of the whole table."""
+    """A sensitive column of the whole table."""
 
     codes: Ints  # code of each record, in the order of the values
     counts: Ints  # number of records with each value

@@ -36,7 +36,7 @@ __all__ = [
 def promise_parameter(
     name: str, text: str, *flags: str, label: str = "", python: str = "", metavar: str | None = None
 ) -> Any:
-    """Describe the parameter of a promise: help, flags, label on the page, help for Python users and metavar."""
+    """Return the declaration of a promise's parameter: help, flags, label on the page, help for Python, and metavar."""
     stored = (str, dict, NoneType)
     item = described(None, text, *flags, panel=PANEL, label=label, python=python, metavar=metavar, stored=stored)
     item.name, item.type = name, Any
@@ -45,9 +45,9 @@ def promise_parameter(
 
 @dataclass(frozen=True)
 class PromiseEntry:
-    """A promise's entry in the registry."""
+    """The registry entry of a promise: its class and its parameter."""
 
-    place: str  # the module and its class
+    place: str  # module and class, separated by a colon
     parameter: Field[Any]
 
     def load(self) -> type[GroupPromise]:
@@ -118,7 +118,7 @@ def _read_one(name: str, value: Any) -> GroupPromise:
 
 
 def plain_promise(promise: Any) -> Any:
-    """Return a promise as text that `read_promise` accepts."""
+    """Return a promise, or a promise per column, as text that `read_promise` accepts."""
     if isinstance(promise, Mapping):
         return {name: one.text for name, one in promise.items()}
     return None if promise is None else promise.text
@@ -138,7 +138,7 @@ def write_promise(promise: Any) -> str:
 
 
 def describe_promises(promises: Mapping[str, Any]) -> str:
-    """Summarise the promises about confidential columns in a few words; return empty text if there are none.
+    """Return the promises on sensitive columns as a short phrase; empty if there are none.
 
     Examples
     --------

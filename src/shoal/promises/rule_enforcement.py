@@ -1,13 +1,14 @@
-"""Change the groups of any method into groups that keep rules, with little additional loss.
+"""Enforcement of rules: the groups of any method are changed to keep the rules, with little additional loss.
 
-Merging groups that break a rule with their nearest groups gives one candidate. Searches that respect the rules start
-from groups as large as the rules will require: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
-Soria-Comas et al. (2015), and 1.7 l or 1.7 k for diversity. The best size depends on the table. For a table of up to
-2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of 0.5 to 1.4 times that
-size; longer searches start from the two best of these starts, and one long search from the best. A larger table has
-fewer steps per record and is searched once: from the groups of `path`, or from the merged groups if merging lost
-little. The best candidate is returned. The cost is that of the steps of `anneal_with_rules`, for any method, or the
-time limit.
+One candidate comes from merging the groups that break a rule with their nearest groups. The other candidates come from
+searches that respect the rules. They start from groups as large as the rules require: about 1.5 k′ + 3 records for
+closeness, where k′ is the least size of Soria-Comas et al. (2015), and 1.7 l or 1.7 k for diversity.
+
+The best size depends on the table. For a table of up to 2,500 records, short searches start cold from the merged
+groups, and hot from MDAV's groups of 0.5 to 1.4 times that size. Longer searches use the two best of these starts, and
+one long search uses the best start. A larger table gets fewer steps per record and a single search: from the groups of
+`path`, or from the merged groups if merging lost little. The best candidate is returned. The cost is that of the steps
+of `anneal_with_rules`, for any method, or the time limit.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from shoal.promises.rules import KINDS, broken, make_rules, size_for
 __all__ = ["Search", "keep_rules", "rehearse_rules", "repair", "rules_of"]
 
 NEIGHBOURS = 30
-STEPS = 300, 2000  # per record: for a large table, and for a table with fewer steps than LEAST_STEPS
+STEPS = 300, 2000  # per record: at least the former; up to the latter while the total is below LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
 SMALL = 2_500  # records; up to this size, a table is small
-SHARES = 0.5, 2 / 3, 1.0, 1.4  # of the size that groups should have: the sizes to start from
+SHARES = 0.5, 2 / 3, 1.0, 1.4  # initial group sizes, as shares of the size that groups should have
 # Shares of the steps for a small table: from every start, from each of the two best starts, and from the best.
 SHORT, MIDDLE, LONG = 0.12, 0.5, 2.9
-LITTLE = 1.25  # times the SSE of `path`: merged groups with at most this loss are a good start
+LITTLE = 1.25  # merged groups are a good start if their SSE is at most this many times the SSE of `path`
 SEARCHED = 0.95  # share of the time limit for searching
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # initial temperatures, relative to the variance of a record
 MOST_ROOM = 1 << 25  # limit on the number of member slots in all groups together
 
 
 class Search(NamedTuple):
-    """The parameters of a search."""
+    """The parameters of a search for groups that keep rules."""
 
     seed: int | None
     steps: float  # number of steps, relative to the default
@@ -57,7 +58,7 @@ class Search(NamedTuple):
     improve: Callable[[Floats], Ints] | None = (
         None  # regroups records whose groups already keep the rules, in half the time limit
     )
-    seconds: float | None = None  # time limit for all records, replaces the number of steps
+    seconds: float | None = None  # time limit for all records; it replaces the number of steps
 
 
 def keep_rules(
@@ -90,7 +91,7 @@ def keep_rules(
 
 
 def rules_of(rules: Rules, rows: Ints) -> Rules:
-    """Return the rules restricted to the given records."""
+    """Return the rules restricted to the records `rows`."""
     return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
 
 
@@ -144,7 +145,7 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
             places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in results)
         final_steps = LONG * steps
         if search.seconds is not None:
-            # The remaining time, minus the time for repairing.
+            # Leave part of the remaining time for repairs.
             final_steps = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
         yield anneal(places[0], int(final_steps))[0]
 
@@ -155,7 +156,7 @@ def _fits(labels: Ints) -> bool:
 
 
 def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
-    """Yield the starting groups of searches with their initial temperatures."""
+    """Yield initial groups for searches, each with an initial temperature."""
     n = len(records)
     kinds = [KINDS[kind] for kind in rules.kinds]
     needed = size_for(list(zip(kinds, rules.bounds.tolist(), strict=True)), n, k)
@@ -169,13 +170,13 @@ def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State)
 
 
 def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
-    """Merge groups that break a rule with their nearest groups, while other groups remain."""
+    """Merge groups that break a rule with their nearest groups, as long as other groups remain."""
     cell = np.arange(len(records)), np.arange(records.shape[1])
     return merge_groups(records, labels, [cell], lambda rows, now: ~broken(rules, rows, now))
 
 
 def rehearse_rules() -> None:
-    """Compile or load the kernels on a small table."""
+    """Compile or load the kernels by enforcing rules on a small table."""
     rows = np.arange(16)
     column = ConfidentialColumn(rows // 2 % 2, np.array([8, 8]), ordered=False)
     rules = make_rules([column], [(0, Diversity(2))], 16)

@@ -38,10 +38,10 @@ __all__ = [
 
 
 def kinds_of(promises: Sequence[type[GroupPromise]]) -> list[RuleKind]:
-    """Return the kinds of rule of all promises without duplicates, sorted by the location of their kernels.
+    """Return the distinct kinds of rule of all promises, sorted by the location of their kernels.
 
-    The numbers of kinds therefore change only with the sources of kernels, like the cached kernels. Kernels that
-    include a promise of another package are not cached, because the cache does not know its source.
+    The number of a kind therefore changes only if the source of a kernel changes, which also renews the cached kernels.
+    Kernels that include a promise of another package are not cached, because the cache does not track that source.
     """
     if any(is_foreign(promise) for promise in promises):
         stop_caching()
@@ -146,7 +146,7 @@ changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_again)
 
 @kernel
 def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: int) -> tuple[Floats, Floats]:
-    """Return the shortfall and the measure of each group of the given records."""
+    """Return the shortfall and the measure of each group of the records `rows`."""
     starts = np.zeros(groups + 1, dtype=np.int64)
     for label in labels:
         starts[label + 1] += 1
@@ -201,7 +201,7 @@ def make_rules(columns: Sequence[ConfidentialColumn], promises: Sequence[tuple[i
 
 
 def _number_of(kind: RuleKind, promise: GroupPromise) -> int:
-    """Return the number of a kind of rule; refuse an unknown kind, because it would seem to be kept always."""
+    """Return the number of a kind of rule; refuse an unknown kind, because its rule would never appear to be broken."""
     if kind not in KINDS:
         raise InputError(
             f"{parameter(promise.parameter)} belongs to a promise that was registered after the first table was "
@@ -216,12 +216,12 @@ def size_for(limits: Sequence[tuple[RuleKind, float]], n: int, k: int) -> float:
 
 
 def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
-    """Return the shortfall and the measure of each group of all records, for one rule."""
+    """Return the shortfall and the measure of each group for one rule; `labels` covers all records."""
     return group_shortfall(rules, rule, np.arange(len(labels)), labels, int(labels.max()) + 1)
 
 
 def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
-    """Return a mask of the groups of the given records that break a rule."""
+    """Return a mask of the groups of the records `rows` that break a rule."""
     groups = int(labels.max()) + 1
     lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
     failing: Bools = np.any(np.stack(lacks) > 0, axis=0)
