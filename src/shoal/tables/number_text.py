@@ -184,7 +184,7 @@ def find_thousands(
 ) -> str | None:
     """Return the thousands separator with which a text column is numeric and no numeric column is lost; else None.
 
-    `decimal` is the decimal sign, if known. `suits` returns whether the numeric columns stay numeric in another dialect.
+    `decimal` is the decimal sign, if known. `suits` returns whether numeric columns stay numeric in another dialect.
 
     Examples
     --------
