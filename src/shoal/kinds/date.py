@@ -122,7 +122,7 @@ class Date(Kind):
         return make_scale(name, spans)
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return the dates or times of a part as numbers, on the common scale of all parts or on its own."""
+        """Return the dates or times of a part as numbers, on the common scale of all parts or the part's own scale."""
         moments, span = cells[name]
         scale = scale or self.scale(name, [span])
         return Column(name, scale.numbers(moments), scale.word), []

@@ -45,7 +45,7 @@ class HierarchyCoding(CategoryCoding):
 
     @property
     def release(self) -> str:
-        """The nearest common ancestor, or the most frequent value."""
+        """The representative of a group: "mode" (the most frequent value) or "ancestor"."""
         return "mode" if self.by_mode else "ancestor"
 
     @property
@@ -175,7 +175,7 @@ class Hierarchy(Category):
         return order_by(name, self.word, ways, values) if isinstance(ways, Mapping) else sorted(values, key=str)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
-        """Return the coding of the values that occur, which is equivalent to one nominal column per level."""
+        """Return the coding of the values that occur, with the coordinates of one nominal column per level."""
         check_number_of_values(name, values)
         if not values:
             return HierarchyCoding((), np.empty((0, 1)), np.empty((0, self.depth), dtype=np.int64), by_mode=True)

@@ -3,8 +3,8 @@
 A column of numbers is one standardised coordinate. A nominal column is one coordinate per value, scaled so that the
 column has unit variance: two different values have the squared distance 2/Gini, and the sum of squares of a group of s
 records with value counts h is (s − Σh²/s)/Gini. An ordinal column is its standardised mid-ranks. A hierarchy is one
-nominal column per level. All methods for numbers therefore also work for categories. This is a Euclidean version of the
-embedding of Domingo-Ferrer and Torra (2005).
+nominal column per level. All methods for numbers therefore also work for categories. The coordinates are a Euclidean
+version of the embedding of Domingo-Ferrer and Torra (2005).
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ class Coding:
         return Z[:, [j]]
 
     def rescale(self, x: Floats) -> Floats:
-        """Return numbers on their comparison scale, which is an increasing function."""
+        """Return numbers on their comparison scale, which is an increasing function of the numbers."""
         return x
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
-        """Return the representative of each group in column j as a number; `means` are the aggregates of numbers."""
+        """Return each group's representative in column j as a number; `means` holds the aggregates of numbers."""
         return means
 
     def continuous(self, x: Floats) -> Floats:
-        """Return numbers with meaningful means and differences, which longitudes, for example, do not have."""
+        """Return numbers with meaningful means and differences, for kinds whose stored numbers lack them."""
         return x
 
     def measure(self, X: Floats, released: Floats) -> Ints:
@@ -174,7 +174,7 @@ class Kind:
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return True if a value that was not yet read has the form of `plain`; paths do not have that form."""
+        """Return True if an unread value has the form of `plain`; paths do not have this form."""
         return type(plain) is str
 
     @classmethod
@@ -188,7 +188,7 @@ class Kind:
         return cls()
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return the value of the command-line option, with the column; None if the kind does not fit into an option."""
+        """Return the value of the command-line option, with the column; None if the kind fits no option."""
         return str(name)
 
     def assigned(self, key: Any) -> Mapping[Name, Kind]:
@@ -206,7 +206,7 @@ class Kind:
         raise NotImplementedError
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return a column of the part after the `first` records as numbers, and the values if the numbers are codes."""
+        """Return a column of a part as numbers, and the values if these are codes; `first` records precede the part."""
         return cells[name], []
 
     def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
@@ -233,7 +233,7 @@ class Kind:
         return PLAIN, [None] * len(parts)
 
     def ranking(self, name: Name, cells: pl.Series) -> list[int] | None:
-        """Return the positions that put sorted cells in the order of the values, missing first; None for no change."""
+        """Return positions that reorder sorted cells by the order of the values, missing first; None for no change."""
         return None
 
     # Strata
@@ -340,5 +340,5 @@ class Embedding:
         return np.append(largest, largest.max())
 
     def by_column(self, sums: Floats) -> Floats:
-        """Add up sums per coordinate, in one or several rows, to sums per column."""
+        """Return sums per column from sums per coordinate, in one or several rows."""
         return sums if self.plain else np.add.reduceat(sums, self.starts, axis=-1)

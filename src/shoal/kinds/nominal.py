@@ -28,7 +28,7 @@ class NominalCoding(CategoryCoding):
 
     @property
     def release(self) -> str:
-        """The most frequent value."""
+        """The representative of a group: "mode", the most frequent value."""
         return "mode"
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:

@@ -26,11 +26,11 @@ class Number(Kind):
         return "integer" if cells.whole else "float"
 
     def on_scale(self, scale: str) -> Number:
-        """Return the kind of numbers that are compared on a scale."""
+        """Return the kind with another comparison scale."""
         return replace(self, compared_on=scale)
 
     def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> Any:
-        """Return counts of the values if the comparison scale depends on the values, else nothing."""
+        """Return counts of the values if the comparison scale depends on the values, else an empty tuple."""
         if self.compared_on == "linear":
             return ()
         from shoal.kinds.comparison_scale import CODINGS

@@ -26,7 +26,7 @@ class OrdinalCoding(CategoryCoding):
 
     @property
     def release(self) -> str:
-        """The median."""
+        """The representative of a group: the median."""
         return "median"
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:

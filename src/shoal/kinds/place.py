@@ -1,4 +1,4 @@
-"""Places, which are a latitude and a longitude as one value; the centroid of a group is released.
+"""Places, each of which is a latitude and a longitude as one value; the centroid of a group is released.
 
 Places are compared as points on a sphere, by the length of the straight line between them. Distances in metres are
 therefore valid everywhere, including at the poles and across the antimeridian. The straight line is shorter than the
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["Place", "PlaceCoding", "distances"]
 
 RADIUS = 6_371_008.8  # the mean radius of the earth in metres
-DECIMALS = 7  # of released degrees: a centimetre
+DECIMALS = 7  # of released degrees; the last one is about a centimetre
 ENDS = (90.0, 180.0)  # greatest latitude and longitude
-STEPS = 2**30  # squared: steps per coordinate; sums of whole steps do not depend on how the table is divided
+# Coordinates are counted in STEPS² steps, because sums of whole numbers do not depend on how the table is divided.
+STEPS = 2**30
 LEAST = 1e-14  # variance below which places count as identical, despite rounding errors: about a metre
 FEWEST = 20  # records needed to report displacements
 PER_DECADE = 100  # bins per power of ten of displacements, each 2.3 % wide, from a millimetre
@@ -203,7 +204,7 @@ class PlaceCoding(Coding):
         return middle + (x - middle + ENDS[1]) % (2 * ENDS[1]) - ENDS[1]
 
     def measure(self, X: Floats, released: Floats) -> Ints:
-        """Return a histogram of displacements on a logarithmic scale, once for both columns."""
+        """Return a histogram of displacements on a logarithmic scale, only for the latitude column."""
         if self.axis:
             return super().measure(X, released)
         metres = distances(X[:, self.pair], released[:, self.pair])
@@ -236,7 +237,7 @@ def unit_vectors(degrees: Floats) -> Floats:
 
 
 def frame_at(mean: Floats) -> Floats:
-    """Return the axes north, east and up at a point, one per row; at the sphere's centre, those at 0°, 0°."""
+    """Return the axes north, east and up at a point, one per row; the sphere's centre has the axes of 0° N, 0° E."""
     length, around = float(np.linalg.norm(mean)), float(np.hypot(*mean[:2]))
     up = mean / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
     # At a pole, north and east are arbitrary.

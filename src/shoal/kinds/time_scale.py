@@ -55,7 +55,7 @@ class Scale:
         return next(name for name, step in _steps(self.dtype).items() if step == self.step)
 
     def numbers(self, cells: pl.Series) -> Floats:
-        """Return cells as numbers; NaN for missing cells."""
+        """Return cells as numbers, with NaN for missing cells."""
         if cells.null_count() == len(cells):
             return np.full(len(cells), np.nan)
         if word_of(cells.dtype) != self.word:

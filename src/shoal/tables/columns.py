@@ -126,7 +126,7 @@ class NewColumn:
         return None if self.missing in (None, "NaN") else self.missing
 
     def filled(self) -> NewColumn:
-        """Return a column of numbers with missing cells replaced by their code, if there is one."""
+        """Return a numeric column with its code for missing values, if any, in place of missing cells."""
         if self.code is None or self.categories is not None:
             return self
         return replace(self, values=np.where(np.isnan(self.values), float(self.code), self.values), missing=None)
@@ -173,7 +173,7 @@ def as_floats(series: pl.Series) -> Floats:
 
 
 def column_of(name: Name, cells: pl.Series) -> Column:
-    """Return numbers as a column."""
+    """Return numeric cells as a `Column`."""
     return Column(name, as_floats(cells), kind_of(cells.dtype))
 
 

@@ -61,7 +61,7 @@ def is_database(data: object) -> bool:
 
 
 def check_no_database(data: object, reader: str) -> None:
-    """Refuse a database address where databases are not supported."""
+    """Refuse a database address as the input of a reader that does not support databases."""
     if is_database(data):
         raise InputError(
             f"{reader} does not read databases, got {without_password(os.fspath(data))}. "  # type: ignore[call-overload]

@@ -335,7 +335,7 @@ def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered:
 
 
 def check_text_names(data: Any) -> None:
-    """Refuse to write a frame whose column names are not text, because the file would have other names."""
+    """Refuse to write a frame whose column names are not text, because writing would change the names."""
     if type(data).__module__.partition(".")[0] not in ("pandas", "dask", "dask_expr"):
         return
     others = [name for name in data.columns if not isinstance(name, str)]
@@ -400,7 +400,7 @@ def _is_far(path: str | os.PathLike[str]) -> bool:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file in hex; for a folder, hash the list of its Parquet files and their hashes."""
+    """Return the SHA-256, in hex, of a file, or of a list of the Parquet files in a folder with their hashes."""
     source = Path(path)
     if source.is_dir():
         files = sorted(file for file in source.iterdir() if file.suffix.lower() in PARQUET)
@@ -420,7 +420,7 @@ class Format:
     endings: tuple[str, ...]
     read: Callable[..., Table]  # takes `numbers` and `reading`, which some formats ignore
     write: Callable[[Table, Path], None]
-    read_back: Callable[[Path, Table], Table] | None = None  # reads uninterpreted cells, if `read` interprets them
+    read_back: Callable[[Path, Table], Table] | None = None  # reads uninterpreted cells, if `read` interprets cells
     header: bool = False  # True if the column names are a row of cells
     not_written: tuple[str, ...] = ()  # read-only endings
 

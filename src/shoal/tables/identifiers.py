@@ -159,7 +159,7 @@ def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str
 
 
 def _various(cells: Cells) -> bool:
-    """Return whether a column has more distinct values than a code, or, in a small table, than half its cells."""
+    """Return whether a column has too many distinct values for a code; in a small table, more than half its cells."""
     return cells.distinct > min(FEW, cells.present / 2)
 
 

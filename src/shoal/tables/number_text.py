@@ -115,7 +115,7 @@ def _plainly_spelled(series: pl.Series, dialect: Dialect) -> pl.Series | None:
 
 
 def parse_columns(texts: Sequence[pl.Series], dialect: Dialect) -> list[tuple[pl.Series, bool]]:
-    """Parse each column with `parse_numbers`, reading codes as numbers; also return True if it has such codes."""
+    """Parse each column with `parse_numbers`, reading codes as numbers; also return True if the column has codes."""
     parsed = [parse_numbers(text, dialect, codes=True) for text in texts]
     return [
         (cells, cells.dtype.is_numeric() and bool(text.str.contains(CODE).any()))
@@ -156,7 +156,7 @@ def is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
 
 
 def present_cells(cells: Texts) -> Texts:
-    """Return the cells without surrounding spaces, null for missing values."""
+    """Return the cells without surrounding spaces, with null for missing values."""
     return cells.str.strip_chars().replace(dict.fromkeys(MISSING))
 
 
@@ -296,7 +296,7 @@ def not_numeric(name: Name, content: str, remedy: str = "") -> InputError:
 
 
 def not_numbers(name: Name, text: pl.Series, dialect: Dialect, first: int) -> InputError:
-    """Return the error for the first cell of a column that is not a number, with a remedy."""
+    """Return the error for the first non-numeric cell of a column, with a remedy."""
     cells = present_cells(text)
     wrong = _not_numbers(cells, dialect)
     record = int(wrong.arg_max() or 0)

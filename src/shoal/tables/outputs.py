@@ -274,7 +274,7 @@ def naming(target: Path) -> Iterator[None]:
 
 @contextmanager
 def noting() -> Iterator[list[Place]]:
-    """Collect the targets that are replaced in this block, so that they can be listed after an interrupt."""
+    """Collect the targets that are written in this block, so that they can be listed after an interrupt."""
     outer = _placed.get()
     placed: list[Place] = [] if outer is None else outer
     token = _placed.set(placed)

@@ -62,12 +62,12 @@ class FilePart:
     rows: int
 
     def read(self, columns: Sequence[str] | None = None) -> Any:
-        """Return the columns as an Arrow table."""
+        """Return the records of the part, with all or some columns, as an Arrow table."""
         with open_parquet(self.path) as file:
             return validated(file.read_row_groups(list(self.groups), columns=columns, use_threads=False))
 
     def head(self, rows: int) -> pl.DataFrame:
-        """Return the first records."""
+        """Return the first records of the part, at most `rows`."""
         with open_parquet(self.path) as file:
             batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
             return from_arrow(validated(next(batches)))
@@ -290,7 +290,7 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
 
 
 def restage_group(path: Path, group: int, target: Path, rows: int) -> list[FilePart]:
-    """Divide a row group of a Parquet file into smaller ones in a new file."""
+    """Divide a row group of a Parquet file into smaller row groups in a new file."""
     return _restage(read_batches(path, group, rows), target, rows)
 
 

@@ -64,7 +64,7 @@ class View:
         return self.table.native
 
     def sample(self, records: int) -> Any:
-        """Return at most `records` records of the table, evenly spaced."""
+        """Return a sample of at most `records` records, evenly spaced over the table."""
         if self.records <= records:
             return self.frame
         return self.table.take(spread(self.records, records)).native
@@ -76,13 +76,13 @@ class View:
         return [["" if cell is None else str(cell) for cell in row] for row in cells.rows()]
 
     def column(self, name: Name) -> pl.Series:
-        """Return the cells of a column for counting: codes for missing values and NaN are null."""
+        """Return the cells of a column for counting, with null for NaN and codes for missing values."""
         if name not in self._columns:
             self._columns[name] = composed_cells(_plain(self.table[name].counted))
         return self._columns[name]
 
     def columns(self) -> dict[Name, pl.Series]:
-        """Return all columns."""
+        """Return the cells of all columns for counting, by name."""
         return {name: self.column(name) for name in self.names}
 
     def alike(self, names: Sequence[Name]) -> dict[int, int]:

@@ -35,7 +35,7 @@ FEATHER_1 = b"FEA1"
 
 @contextmanager
 def naming_file(path: Place) -> Iterator[None]:
-    """Turn every error of a reader into a `FileError` that names the file; the block must do nothing but read."""
+    """Turn every error of a reader into a `FileError` that names the file; the block must contain only the reading."""
     try:
         yield
     except ShoalError:
@@ -72,7 +72,7 @@ def _check_metadata(fields: Iterable[Any]) -> None:
 
 @contextmanager
 def open_parquet(path: Place, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file for reading in this block."""
+    """Open a Parquet file for reading, for the duration of the block."""
     from pyarrow.parquet import ParquetFile
 
     with naming_file(path):

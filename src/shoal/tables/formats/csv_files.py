@@ -178,7 +178,7 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
     if frame.width == 1:
         # A blank line is not a record, so a missing cell is written as a quoted empty cell.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
-        # A file with one column has no delimiter, so quotes keep readers from taking a character of a cell as one.
+        # A file with one column has no delimiter, so quotes keep readers from detecting one within a cell.
         ((name, cells),) = named_cells(frame)
         ambiguous = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
         quotes = "always" if ambiguous else "necessary"
@@ -251,7 +251,7 @@ def _sniff_newline(content: str) -> str:
 
 
 def _sniff_delimiter(content: str) -> str:
-    """Detect the delimiter, which splits all of the first lines into the same number of fields, as many as possible."""
+    """Detect the delimiter, which splits the first lines into equally many fields and more than other delimiters."""
     head = "".join(content[:200_000].splitlines(keepends=True)[:20])
 
     def fields(delimiter: str) -> int:
@@ -302,7 +302,7 @@ class TextStore(Store):
         return self.text.frame
 
     def _but(self, text: pl.DataFrame | TextCells, changed: Collection[Name], **reading: Any) -> TextStore:
-        """Return a store with new text and the same reading options; forget parsed cells of the changed columns."""
+        """Return a store with new text and the same reading options; drop the parsed cells of the changed columns."""
         parsed = self.parsed
         if parsed is not None:
             parsed = {key: cells for key, cells in parsed.items() if key[0] not in changed}
@@ -347,7 +347,7 @@ class TextStore(Store):
 
 
 def _stored_numbers(column: NewColumn) -> pl.Series:
-    """Return new values in their stored type; integers are clipped below 2^63, which exceeds 64-bit integers."""
+    """Return new values in their stored type; integers are clipped below 2^63, which 64-bit integers cannot hold."""
     missing = pl.Series(np.isnan(column.values))
     values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
     return pl.Series(values).set(missing, None)
@@ -380,7 +380,7 @@ def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
 
 
 def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name and cells match the same pattern, such as dates or e-mail addresses."""
+    """Return the columns whose name and cells match the same pattern, such as that of dates or e-mail addresses."""
     patterns = {**PATTERNS, **LOOKS}
     alike = []
     for place, (name, cells) in enumerate(zip(names, columns, strict=True)):
@@ -422,7 +422,7 @@ def _are_numbers(cells: pl.Series) -> bool:
 
 
 def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int]) -> bool:
-    """Return whether the numeric names number the columns from 0 or 1.
+    """Return whether the numeric names are numbers of columns, counted from 0 or 1.
 
     There must be at least three, or all names after an empty name, as pandas writes them. The names are taken as a
     record if each name also occurs among the cells below it.
@@ -451,7 +451,7 @@ def _are_years(
 
 
 def _repeated(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns with a name that is not a number and occurs among their cells, if most columns have one.
+    """Return the columns whose non-numeric name also occurs among their cells, if these are most of the columns.
 
     Columns with one or two values are not evidence, because a survey may name a column after the ticked answer.
     """

@@ -37,7 +37,7 @@ def _library(name: str) -> Any:
 def read_excel(
     path: Path, skipped: int = 0, *, no_header: bool = False, sheet: str | None = None
 ) -> tuple[pl.DataFrame, tuple[str, ...], tuple[str, ...]]:
-    """Read a sheet, by default the first; also return all sheet names, and a note if other sheets were not read.
+    """Return a sheet, by default the first, and all sheet names; add a note if the first of several is read by default.
 
     The first non-empty row after the skipped rows contains the column names.
     """
@@ -102,7 +102,7 @@ def _check_names(names: Sequence[str | None], where: str) -> None:
 
 
 def write_excel(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as the only sheet of a file, with 16 digits per number; equal tables give equal files."""
+    """Write a table as the only sheet of a file, with numbers to 16 digits; equal tables give equal files."""
     library = _library("xlsxwriter")
     if len(frame) > ROWS:
         raise FileError(f"Excel allows at most {ROWS:,} records per sheet, got {len(frame):,}. Use CSV or Parquet.")

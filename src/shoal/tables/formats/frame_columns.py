@@ -97,7 +97,7 @@ def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:
 
 
 def to_polars(series: nw.Series[Any]) -> pl.Series:
-    """Return a column as a polars series without a name, as text if polars has no type for it."""
+    """Return a column as a polars series without a name; cells become text if polars has no type for them."""
     try:
         return series.to_polars().alias("")
     # The cells are objects of several types, or their type belongs to another library.
@@ -106,7 +106,7 @@ def to_polars(series: nw.Series[Any]) -> pl.Series:
 
 
 def arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
-    """Return the numbers of a pyarrow column without missing values; None for others. Import no other library."""
+    """Return a numeric pyarrow column without missing values as an array, else None; no other library is imported."""
     column = series.to_native()
     if not series.implementation.is_pyarrow() or str(column.type) not in PLAIN or column.null_count:
         return None
@@ -138,7 +138,7 @@ def without_cells(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[A
 
 
 def like_column(series: nw.Series[Any], cells: Sequence[str | None]) -> nw.Series[Any]:
-    """Return texts in the type of a column, which are ordered categories only if its levels include all texts."""
+    """Return texts in the type of a column; categories stay ordered only if the column's levels include all texts."""
     import narwhals as nw
 
     native: Any = series.to_native()

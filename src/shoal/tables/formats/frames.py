@@ -72,7 +72,7 @@ def open_table(data: Any) -> Table:
         raise InputError(f"Column names must be unique, got {names}. Rename the columns before masking.") from None
     check_names(names)
     for place, name in enumerate(names, start=1):
-        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # such a name does not equal itself
+        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # a missing name does not equal itself
             raise InputError(f"Column number {place} must have a name, got {name}. Rename it.")
     return Table(FrameStore(frame))
 
@@ -208,7 +208,7 @@ class FrameStore(Store):
         return nw.from_native(pd.Series(values, self.native.index), series_only=True)
 
     def _nullable(self, name: Name, released: nw.Series[Any]) -> nw.Series[Any]:
-        """Return numbers in the column's nullable pandas type, if its name matches theirs (Int64 and int64)."""
+        """Return numbers in the column's nullable pandas type, if that type matches the numbers (Int64 for int64)."""
         import narwhals as nw
 
         if not self.frame.implementation.is_pandas() or name not in self.frame.columns:

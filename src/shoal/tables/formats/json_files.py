@@ -33,7 +33,7 @@ def read_json_lines(path: Path) -> pl.DataFrame:
 
 
 def write_json_lines(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as JSON lines; dates, times and decimals become text, missing values null."""
+    """Write a table as JSON lines; dates, times and decimals become text, and missing values become null."""
     for name, dtype in frame.schema.items():
         if dtype in (pl.Binary, pl.Object):
             raise FileError(f"JSON cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")

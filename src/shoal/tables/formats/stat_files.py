@@ -134,7 +134,7 @@ class StatStore(FrameStore):
         return self._but(super().only(names).frame, raw=raw, tagged=tagged, changed=changed)
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> StatStore:
-        """Return the store with new values in some columns and one missing value in the strata."""
+        """Return the store with new values in some columns and one kind of missing value in the strata."""
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
         frame = super().released(new, strata).frame
         return self._but(frame, changed={**self.changed, **changed}, strata=self.strata | {*strata})
