@@ -1,1 +1,1 @@
-"""Kinds of columns, one file per kind: reading, comparing, aggregating and writing cells."""
+"""Kinds of columns, one module per kind, for reading, comparing, aggregating and writing cells."""

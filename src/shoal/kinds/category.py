@@ -1,4 +1,4 @@
-"""Common parts of nominal, ordinal and hierarchical columns, whose numbers are codes of values."""
+"""Common base of nominal, ordinal and hierarchical columns, whose numbers are codes of values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "sorted_codes",
 ]  # fmt: skip
 
-MOST_VALUES = 1000  # of a nominal column; each value is a coordinate
+MOST_VALUES = 1000  # values of a nominal column, at most; each value is a coordinate
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class CategoryCoding(Coding):
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The released labels by code: all text if some are text."""
+        """The released labels by code; all are text if any is text."""
         return as_labels(self.names)
 
     @property
@@ -95,8 +95,8 @@ class CategoryCoding(Coding):
         return np.arange(len(self.names), dtype=np.int64)[:, None]
 
     def codes(self, name: Name, cells: pl.Series) -> Floats:
-        """Return the codes of released cells; text that names several nodes of a hierarchy means the lowest one."""
-        # Only the text of a value is the same in all formats: codes are numbers in a frame and text in a CSV file.
+        """Return the codes of released cells; text that names several nodes of a hierarchy means the lowest node."""
+        # Compare values as text, because codes are numbers in a frame and text in a CSV file.
         by_text: dict[str, float] = {}
         for code, value in enumerate(self.names):
             by_text.setdefault(composed(str(value).lower() if isinstance(value, bool) else str(value)), float(code))
@@ -113,7 +113,7 @@ class CategoryCoding(Coding):
 
 
 class Category(Kind):
-    """Common base of kinds whose values are not numbers, or are numbers used as codes."""
+    """Base class of kinds whose values are not numbers, or are numbers used as codes."""
 
     holds = "categories"
     numeric = False
@@ -123,11 +123,11 @@ class Category(Kind):
         return sorted(values)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
-        """Return the coding of values that occur, in the order of `in_order`; `counts` are their numbers of records."""
+        """Return the coding of the values that occur, in the order of `in_order`; `counts` are records per value."""
         raise NotImplementedError
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return the codes of a part, and its values by code."""
+        """Return the codes of a part, and the values in the part by code."""
         values: pl.Series = cells[name]
         codes = (values.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
         return Column(name, codes, CATEGORY.type), values.drop_nulls().unique().sort().to_list()
@@ -144,7 +144,7 @@ class Category(Kind):
         return cells, False
 
     def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> list[tuple[Any, int]]:
-        """Return the values with their numbers of records."""
+        """Return each value with its number of records."""
         if not len(values):
             return []
         codes = X[:, j]
@@ -172,7 +172,7 @@ class Category(Kind):
 
 
 def as_labels(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the released labels of values: all text if some are text."""
+    """Return the released labels of values; all are text if any is text."""
     return tuple(map(str, names)) if any(isinstance(name, str) for name in names) else tuple(names)
 
 
@@ -192,7 +192,7 @@ def indicator_coordinates(belongs: Floats, shares: Floats) -> Floats:
 
 
 def order_by(name: Name, word: str, named: Iterable[Any], values: Sequence[Any]) -> list[Any]:
-    """Return values in the order that a kind lists them; refuse a value that it does not list."""
+    """Return values in the order in which a kind lists them; refuse a value that the kind does not list."""
     texts = [composed(str(value)) for value in named]  # CSV cells are text, levels may be numbers
     for value in values:
         if composed(str(value)) not in texts:
@@ -221,7 +221,7 @@ def is_flat_list(plain: object) -> bool:
 
 
 def sorted_codes(codes: Floats, labels: Ints) -> tuple[Floats, Ints]:
-    """Return the codes sorted within groups, and the start of each group, followed by the end of the last."""
+    """Return the codes sorted within groups, and the start of each group followed by the end of the last group."""
     return codes[np.lexsort((codes, labels))], np.concatenate([[0], np.cumsum(group_sizes(labels))])
 
 
@@ -236,7 +236,7 @@ def group_modes(codes: Floats, labels: Ints) -> Floats:
     order = np.lexsort((codes, labels))
     ordered, starts = sorted_codes(codes, labels)
     low, high = ordered[starts[:-1]], ordered[starts[1:] - 1]
-    # Find runs of equal codes within groups; choose the longest run per group, the first of several.
+    # Find runs of equal codes within groups; choose the longest run per group, or the first of equally long runs.
     begins = np.flatnonzero(np.r_[True, (np.diff(ordered) != 0) | (np.diff(labels[order]) != 0)])
     lengths = np.diff(np.r_[begins, len(ordered)])
     group = labels[order][begins]
@@ -246,7 +246,7 @@ def group_modes(codes: Floats, labels: Ints) -> Floats:
 
 
 def group_medians(codes: Floats, labels: Ints) -> Floats:
-    """Return the median code of each group (the lower of two)."""
+    """Return the median code of each group (the lower of two middle codes)."""
     ordered, starts = sorted_codes(codes, labels)
     medians: Floats = ordered[(starts[:-1] + starts[1:] - 1) // 2]
     return medians

@@ -1,4 +1,4 @@
-"""A column as kinds use it: its storage, its numbers, and its cells for recognition and comparison."""
+"""Columns in the form that kinds use: storage, numbers, and cells for recognition and comparison."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def word_of(kind: Any) -> str | None:
 
 
 class Storage(NamedTuple):
-    """The storage of a column: the type and precision of its numbers."""
+    """The storage of a column, with the type and precision of its numbers."""
 
     type: str  # of its numbers: "float64", "float32", "int64", "uint8", …; or a word for other content
     whole: bool  # True if all its numbers are whole, for any type
@@ -81,7 +81,7 @@ CATEGORY = Storage("category", whole=False)
 
 @dataclass(frozen=True)
 class Column:
-    """A column as numbers; NaN for missing cells."""
+    """A column as numbers, with NaN for missing cells."""
 
     name: Name
     values: Floats
@@ -100,7 +100,7 @@ class Column:
 
 
 def decimals_of(values: npt.NDArray[Any]) -> int | None:
-    """Return the most decimals of any number; None if above ten or inexact, or if there are no numbers.
+    """Return the largest number of decimals; None if it exceeds ten or is inexact, or if there are no numbers.
 
     Each number is judged separately, so that the result for a column follows from its parts.
 
@@ -127,7 +127,7 @@ def decimals_of(values: npt.NDArray[Any]) -> int | None:
 
 
 def common_decimals(storages: Iterable[Storage | None]) -> int | None:
-    """Return the most decimals in parts of a column; None if a part has all digits, or if there are no numbers."""
+    """Return the largest number of decimals in any part; None if a part has full precision or no part has numbers."""
     decimals = [storage.decimals for storage in storages if storage is not None]
     return None if None in decimals else max(decimals, default=None)  # type: ignore[type-var]
 
@@ -152,7 +152,7 @@ class Cells:
     """The cells of a column without missing and blank cells."""
 
     values: pl.Series  # numbers, text, truth values, dates, times or durations
-    records: int  # number of records, with those whose cell is missing
+    records: int  # number of records, including records with a missing cell
     present: int  # number of cells that are not missing
     text: bool  # True if the cells are text
 
@@ -169,7 +169,7 @@ class Cells:
             values = values.cast(pl.String)
             stripped = values.str.strip_chars()
             plain = (stripped == values).all() and (values != "").all()
-            values = values if plain else stripped.filter(stripped != "")  # no copy without need
+            values = values if plain else stripped.filter(stripped != "")  # avoids a needless copy
         elif not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
             values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
         return Cells(values, len(series), len(values), values.dtype == pl.String)
@@ -198,7 +198,7 @@ class Cells:
 
     @cached_property
     def spelled(self) -> list[str]:
-        """A sample of cells from the whole column, as text; empty if they are neither text nor whole numbers."""
+        """A sample of cells from the whole column, as text; empty if the cells are neither text nor whole numbers."""
         if not (self.text or self.whole):
             return []
         sample = self.values.gather_every(max(1, self.present // SAMPLE))
@@ -225,8 +225,8 @@ class Cells:
         return None
 
 
-# Unicode forms of text: é is one character or an e with an accent, with the same meaning. Values are compared in
-# composed form (NFC). If records must look the same, one of the spellings is released.
+# Text has several Unicode forms: é is one character, or an e with a combining accent. Values are compared in composed
+# form (NFC). If records must look the same, only one of the spellings is released.
 
 
 def composed(value: Any) -> Any:
@@ -251,7 +251,7 @@ def composed_cells(cells: pl.Series) -> pl.Series:
 
 
 def one_form(values: Iterable[Any]) -> dict[Spelling, Spelling]:
-    r"""Return the texts to respell, with their new spelling, so that no text has several Unicode forms.
+    r"""Return new spellings for texts with several Unicode forms, so that each text has only one form.
 
     The shortest spelling is used; among several, the first in alphabetical order.
 

@@ -1,4 +1,4 @@
-"""Dates, times of day and durations, by type or written as text; the mean of a group is released."""
+"""Dates, times of day and durations, typed or written as text; the mean of a group is released."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shoal.kinds.time_scale import Scale, Span, make_scale
 
 __all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]
 
-GLANCE = 50  # a sample of cells that rules out most formats
+GLANCE = 50  # cells in a sample that rules out most formats
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
 ISO_DURATION = (  # the apostrophe keeps spreadsheets from evaluating it
     r"^'?(?<sign>-?)P(?:(?<days>\d+)D)?"
@@ -75,7 +75,7 @@ class Date(Kind):
     def __post_init__(self) -> None:
         if self.format is None:
             return
-        probe = datetime(2003, 11, 22, 15, 44, 55, 666_666)  # noqa: DTZ001  (cells say no time zone)
+        probe = datetime(2003, 11, 22, 15, 44, 55, 666_666)  # noqa: DTZ001  (cells have no time zone)
         try:
             back = datetime.strptime(probe.strftime(self.format), self.format)  # noqa: DTZ007
         except (TypeError, ValueError):
@@ -110,7 +110,7 @@ class Date(Kind):
 
     @classmethod
     def from_option(cls, text: str) -> Date:
-        """Return the kind for a format; for empty text, the kind of ISO 8601."""
+        """Return the kind for a format; empty text means ISO 8601."""
         return cls(text or None)
 
     def to_option(self, name: Name, file: str | None = None) -> str:
@@ -122,7 +122,7 @@ class Date(Kind):
         return make_scale(name, spans)
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return the dates or times of a part as numbers, on the common scale of all parts or on its own."""
+        """Return the dates or times of a part as numbers, on the common scale of all parts or the part's own scale."""
         moments, span = cells[name]
         scale = scale or self.scale(name, [span])
         return Column(name, scale.numbers(moments), scale.word), []
@@ -159,7 +159,7 @@ def _read_cell(kind: Date, cell: str) -> datetime | None:
     """Return the date or time of a cell; None if it does not match the kind's format."""
     try:
         if kind.format:
-            return datetime.strptime(cell, kind.format)  # noqa: DTZ007  (cells say no time zone)
+            return datetime.strptime(cell, kind.format)  # noqa: DTZ007  (cells have no time zone)
         return datetime.fromisoformat(cell.removesuffix("Z")) if ISO.fullmatch(cell) else None
     except ValueError:
         return None
@@ -175,7 +175,7 @@ def _iso_format(cell: str) -> str:
 
 
 def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
-    """Return a refusal that names the first cell not matching the kind's format, and a remedy."""
+    """Return the error for the first cell that does not match the kind's format, with a remedy."""
     record = next(i for i, cell in enumerate(text) if cell is not None and _read_cell(kind, cell) is None)
     rule = f"the format {kind.format!r}" if kind.format else "ISO 8601, such as 2024-01-31 or 2024-01-31T10:00"
     fitting_format = find_format(text)
@@ -189,7 +189,7 @@ def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
 
 
 def date_setting(name: Name, format_: str) -> str:
-    """Return a reference to the setting that gives a column the kind Date, for a message."""
+    """Return the setting that gives a column the kind Date, as text for a message."""
     return setting("kinds", {name: f"Date({repr(format_) if format_ else ''})"})
 
 
@@ -219,7 +219,7 @@ def fits(kind: Date, text: pl.Series) -> bool:
 
 
 def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
-    """Refuse text that looks like dates, times or durations without a kind, because these are not categories."""
+    """Refuse text without a declared kind that looks like dates, times or durations, as these are not categories."""
     cells = Cells.of(text)
     kind = Date.recognise(cells)
     if kind is None or not cells.present:
@@ -237,7 +237,7 @@ def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
 
 
 def in_order(text: pl.Series) -> pl.Series:
-    """Return ISO 8601 durations as nanoseconds; return other text, such as dates, unchanged because it sorts correctly.
+    """Return ISO 8601 durations as nanoseconds; return other text unchanged, because dates and times sort correctly.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hierarchies: values in a tree; the nearest common ancestor or the most frequent value of a group is released."""
+"""Hierarchies, whose values form a tree; a group's nearest common ancestor or most frequent value is released."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from shoal.kinds.column import composed
 
 __all__ = ["Hierarchy", "HierarchyCoding"]
 
-ROOT = "*"  # above all classes of codes
+ROOT = "*"  # the root above all classes of codes
 LENGTHS = re.compile(r"\d+(,\d+)*")
 
 
 @dataclass(frozen=True)
 class HierarchyCoding(CategoryCoding):
-    """The values of a hierarchy, followed by its inner nodes if ancestors are released."""
+    """The coding of a hierarchy: its values, followed by its inner nodes if ancestors are released."""
 
     ancestors: Ints  # (values, depth): the code of each value's ancestor on each level, starting with the value itself
     by_mode: bool = False  # True if the most frequent value is released
@@ -45,21 +45,21 @@ class HierarchyCoding(CategoryCoding):
 
     @property
     def release(self) -> str:
-        """The nearest common ancestor, or the most frequent value."""
+        """The representative of a group: "mode" (the most frequent value) or "ancestor"."""
         return "mode" if self.by_mode else "ancestor"
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The released labels by code: all text if some are text."""
+        """The released labels by code; all are text if any is text."""
         return as_labels(self.names[: len(self.ancestors)] if self.by_mode else self.names)
 
     @property
     def lineage(self) -> Ints:
-        """The codes of each value, its parent, …, the root."""
+        """The codes of each value and of its ancestors, from the parent to the root."""
         return self.ancestors
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
-        """Return the code of the common ancestor of each group, or its most frequent code."""
+        """Return the code of each group's nearest common ancestor, or each group's most frequent code."""
         return group_modes(X[:, j], labels) if self.by_mode else common_ancestors(X[:, j], labels, self.ancestors)
 
 
@@ -71,8 +71,8 @@ class Hierarchy(Category):
     ----------
     ways
         The ancestors of each value, from the nearest to the root; or the path of a CSV file without a header that has
-        one line per value, from the value to the root; or, for codes such as ZIP, ICD or NACE, the lengths of the
-        prefixes that define wider classes, from the longest to the shortest.
+        one line per value, from the value to the root. For codes such as ZIP, ICD or NACE, the lengths of the prefixes
+        that define wider classes, from the longest to the shortest.
     release
         ``"ancestor"`` releases the nearest common ancestor of a group, ``"mode"`` its most frequent value.
 
@@ -156,15 +156,15 @@ class Hierarchy(Category):
         return cls([int(length) for length in text.split(",")] if LENGTHS.fullmatch(text) else text)
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return COLUMN=FILE if there is a file, or COLUMN=LENGTHS; None for a tree, which fits no option."""
+        """Return COLUMN=LENGTHS for prefix lengths, or COLUMN=FILE for a tree; None for a tree without a file."""
         ways: Any = self.ways
         if not isinstance(ways, Mapping):
             return f"{name}={','.join(map(str, ways))}"
         return None if file is None else f"{name}={file}"
 
     def _ways_of(self, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
-        """Return the ancestors of each value in the tree, by the value's text."""
-        ways: Any = self.ways  # a path until the kind is made
+        """Return the ancestors of each value, keyed by the value's text."""
+        ways: Any = self.ways  # a path only until the kind is constructed
         if isinstance(ways, Mapping):
             return {str(value): above for value, above in ways.items()}
         return _ways_of_prefixes([composed(value) for value in values], ways)
@@ -175,7 +175,7 @@ class Hierarchy(Category):
         return order_by(name, self.word, ways, values) if isinstance(ways, Mapping) else sorted(values, key=str)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
-        """Return the coding of the values that occur: one nominal column per level."""
+        """Return the coding of the values that occur, with the coordinates of one nominal column per level."""
         check_number_of_values(name, values)
         if not values:
             return HierarchyCoding((), np.empty((0, 1)), np.empty((0, self.depth), dtype=np.int64), by_mode=True)
@@ -214,13 +214,13 @@ class Hierarchy(Category):
         return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
 
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
-        """Return True if a name is that of a common ancestor of the values."""
+        """Return True if a name denotes a common ancestor of the values."""
         above = {value: {value, *map(str, path)} for value, path in self._ways_of(values).items()}
         return all(joined in above.get(value, {value}) for value in values)
 
 
 def _read_lengths(lengths: object) -> tuple[int, ...]:
-    """Return the prefix lengths that define classes; refuse anything but a falling list of lengths."""
+    """Return the prefix lengths that define classes; refuse anything but a list of decreasing lengths."""
     prefix_lengths = listed_values("Hierarchy", lengths)
     falling = all(type(length) is int and length > 0 for length in prefix_lengths) and list(prefix_lengths) == sorted(
         set(prefix_lengths), reverse=True
@@ -234,7 +234,7 @@ def _read_lengths(lengths: object) -> tuple[int, ...]:
 
 
 def _ways_of_prefixes(values: Sequence[Any], lengths: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    """Return the classes of codes by prefix, and the root; a code shorter than a prefix is its own class.
+    """Return the prefix classes of each code, and the root; a code shorter than a prefix is its own class.
 
     Numbers with fewer digits are padded, because they have lost leading zeros.
 
@@ -260,7 +260,7 @@ def _read_ways(path: Path) -> dict[str, list[str]]:
 
 
 def common_ancestors(codes: Floats, labels: Ints, ancestors: Ints) -> Floats:
-    """Return the nearest common ancestor of the values of each group; NaN if all cells are missing."""
+    """Return the nearest common ancestor of the values in each group; NaN if all cells are missing."""
     ordered, starts = sorted_codes(codes, labels)
     missing = np.isnan(ordered[starts[:-1]])
     codes = np.where(np.isnan(ordered), 0, ordered).astype(np.int64)
@@ -273,7 +273,7 @@ def common_ancestors(codes: Floats, labels: Ints, ancestors: Ints) -> Floats:
 
 
 def _belonging(ancestors: Ints, level: int, nodes: int) -> Floats:
-    """Return an indicator matrix from nodes to the nodes of a level; rows of nodes above the level are 0."""
+    """Return an indicator matrix of each node's ancestor on a level; the rows of nodes above the level are 0."""
     codes = np.unique(ancestors[:, level])
     belongs = np.zeros((nodes, len(codes)))
     belongs[np.arange(len(ancestors)), np.searchsorted(codes, ancestors[:, level])] = 1.0

@@ -1,10 +1,10 @@
-"""A kind of column, the coding of its values, and the coordinates of records. Every kind is a file.
+"""Base classes for kinds of columns and for the coding of their values, and the coordinates of records.
 
 A column of numbers is one standardised coordinate. A nominal column is one coordinate per value, scaled so that the
 column has unit variance: two different values have the squared distance 2/Gini, and the sum of squares of a group of s
 records with value counts h is (s − Σh²/s)/Gini. An ordinal column is its standardised mid-ranks. A hierarchy is one
-nominal column per level. So all methods for numbers also work for categories (the embedding of Domingo-Ferrer and Torra
-2005 made Euclidean).
+nominal column per level. All methods for numbers therefore also work for categories. The coordinates are a Euclidean
+version of the embedding of Domingo-Ferrer and Torra (2005).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["PLAIN", "Coding", "Embedding", "Kind", "Rescalings", "rescaled", "so
 
 @dataclass(frozen=True)
 class Coding:
-    """The coding of a column: coordinates and representatives of groups. The base class is for numbers."""
+    """The coding of a column: coordinates and representatives of groups. The base class implements numbers."""
 
     word: ClassVar[str] = "number"
     numeric: ClassVar[bool] = True  # True if its numbers are values, False if they are codes
@@ -64,35 +64,35 @@ class Coding:
         return True
 
     def limits(self, ends: Floats) -> Floats:
-        """Return the smallest and the largest number, given those of all parts."""
+        """Return the smallest and the largest number; `ends` are the smallest and the largest of all parts."""
         return ends
 
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
-        """Return the coordinates of column j of the records X; Z contains the same records, standardised."""
+        """Return the coordinates of records X in column j; Z contains the same records, standardised."""
         return Z[:, [j]]
 
     def rescale(self, x: Floats) -> Floats:
-        """Return numbers on the scale on which they are compared; it increases with them."""
+        """Return numbers on their comparison scale, which is an increasing function of the numbers."""
         return x
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
-        """Return the representative of each group in column j as a number; `means` are the aggregates of numbers."""
+        """Return each group's representative in column j as a number; `means` holds the aggregates of numbers."""
         return means
 
     def continuous(self, x: Floats) -> Floats:
-        """Return numbers with meaningful means and differences, if those of the table lack them."""
+        """Return numbers with meaningful means and differences, for kinds whose stored numbers lack them."""
         return x
 
     def measure(self, X: Floats, released: Floats) -> Ints:
-        """Return counts of changes by masking, in the kind's own bins; the counts of parts add up."""
+        """Return counts of changes made by masking, in bins of the kind; the counts of parts can be added up."""
         return np.empty(0, dtype=np.int64)
 
     def note(self, names: Sequence[Name], counts: Ints) -> str | None:
-        """Return a note on such counts for the summary; None if there is nothing to report."""
+        """Return a note for the summary on the counts of `measure`; None if there is nothing to report."""
         return None
 
     def ranks(self, x: Floats) -> Floats:
-        """Return numbers with the order and distances of the values; codes for values without an order."""
+        """Return numbers with the order and distances of the values, or codes if the values have no order."""
         return x
 
     def codes(self, name: Name, cells: pl.Series) -> Floats:
@@ -114,11 +114,11 @@ class Coding:
 
 
 PLAIN = Coding()
-Rescalings = tuple[tuple[int, Coding], ...]  # columns that are compared on another scale, by their place
+Rescalings = tuple[tuple[int, Coding], ...]  # indices and codings of columns with another comparison scale
 
 
 def rescaled(X: Floats, rescalings: Rescalings) -> Floats:
-    """Return records with the numbers of some columns on the scales on which they are compared."""
+    """Return records with the numbers of some columns on their comparison scales."""
     if not rescalings:
         return X
     X = X.copy()
@@ -128,12 +128,11 @@ def rescaled(X: Floats, rescalings: Rescalings) -> Floats:
 
 
 class Kind:
-    """The kind of a column: its reading, comparison, aggregation and writing. The base class implements numbers.
+    """The kind of a column, which reads, compares, aggregates and writes cells. The base class is for numbers.
 
-    A table with the column is read in parts. `read` returns the numbers of a part and the values that they code,
-    `observe` summarises the released records of the part, `fit` combines the summaries of all parts into the `Coding`
-    of the column.
-    A kind never sees a table: `Table.cells_of` passes it numbers, categories or times with their span, by column.
+    A table is read in parts. `read` returns the numbers of a part and the values that they code. `observe` summarises
+    the released records of the part. `fit` combines the summaries of all parts into the `Coding` of the column.
+    A kind never accesses a table; `Table.cells_of` provides numbers, categories or times with their span, by column.
     """
 
     word: str = "number"  # its name in summaries, manifests and `shoal.kinds.kind_registry`
@@ -166,7 +165,7 @@ class Kind:
 
     @classmethod
     def from_plain(cls, plain: Any) -> Kind | None:
-        """Return a kind from the result of `plain`, or from a short form of it; None if that is another kind."""
+        """Return a kind from the result of `plain` or from a short form; None if the value describes another kind."""
         return None
 
     def plain(self) -> Any:
@@ -175,12 +174,12 @@ class Kind:
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return True if a value has the form of `plain`, before it is read: it must not be a path."""
+        """Return True if an unread value has the form of `plain`; paths do not have this form."""
         return type(plain) is str
 
     @classmethod
     def option_key(cls, name: str) -> Any:
-        """Return the key of `kinds` from the text before = on the command line."""
+        """Return the key in `kinds` for the text before = on the command line."""
         return name
 
     @classmethod
@@ -189,7 +188,7 @@ class Kind:
         return cls()
 
     def to_option(self, name: Name, file: str | None = None) -> str | None:
-        """Return the option value for `from_option`, with the column; None if the kind does not fit into an option."""
+        """Return the value of the command-line option, with the column; None if the kind fits no option."""
         return str(name)
 
     def assigned(self, key: Any) -> Mapping[Name, Kind]:
@@ -197,7 +196,7 @@ class Kind:
         return {key: self}
 
     def on_scale(self, scale: str) -> Kind | None:
-        """Return the kind whose numbers are compared on a scale; None if its cells have no scale but one."""
+        """Return the kind with another comparison scale; None if the kind has only one scale."""
         return None
 
     # Reading
@@ -207,7 +206,7 @@ class Kind:
         raise NotImplementedError
 
     def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
-        """Return a column of a part, after the `first` records, as numbers; also the values if these are codes."""
+        """Return a column of a part as numbers, and the values if these are codes; `first` records precede the part."""
         return cells[name], []
 
     def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
@@ -234,7 +233,7 @@ class Kind:
         return PLAIN, [None] * len(parts)
 
     def ranking(self, name: Name, cells: pl.Series) -> list[int] | None:
-        """Return the positions of sorted cells in the order of the values, missing first; None if the orders agree."""
+        """Return positions that reorder sorted cells by the order of the values, missing first; None for no change."""
         return None
 
     # Strata
@@ -244,7 +243,7 @@ class Kind:
         return " or ".join("missing" if value is None else str(value) for value in values)
 
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
-        """Return True if a name is that of the joined values."""
+        """Return True if a name denotes the joined values."""
         return set(joined.split(" or ")) == {part for value in values for part in value.split(" or ")}
 
 
@@ -265,10 +264,10 @@ def sorted_cells(name: Name, cells: pl.Series) -> pl.Series:
 
 @dataclass(frozen=True)
 class Embedding:
-    """The coordinates of records: the coding and the importance of each column."""
+    """The embedding of records as coordinates, defined by the coding and the importance of each column."""
 
     codings: tuple[Coding, ...]
-    importance: tuple[float, ...] | None = None  # of each column; 0 if it is not used for grouping
+    importance: tuple[float, ...] | None = None  # per column; 0 for a column that is not used for grouping
     gone: tuple[int, ...] = ()  # columns that are now missing in all records
 
     @classmethod
@@ -293,12 +292,12 @@ class Embedding:
 
     @cached_property
     def starts(self) -> Ints:
-        """The first coordinate of each column."""
+        """The index of each column's first coordinate."""
         return np.concatenate([[0], np.cumsum([coding.width for coding in self.codings])[:-1]]).astype(np.int64)
 
     @cached_property
     def rescalings(self) -> Rescalings:
-        """The columns that are compared on another scale than they are measured on, with their codings."""
+        """The indices and codings of the columns that have a separate comparison scale."""
         return tuple((j, coding) for j, coding in enumerate(self.codings) if coding.rescales)
 
     def apply(self, X: Floats, scale: Scaling) -> Floats:
@@ -315,18 +314,18 @@ class Embedding:
         return np.column_stack([coding.continuous(X[:, j]) for j, coding in enumerate(self.codings)])
 
     def place(self, X: Floats, scale: Scaling) -> Floats:
-        """Return the coordinates by which records are grouped; X are numbers on the scales of comparison."""
+        """Return the coordinates by which records are grouped; X contains numbers on their comparison scales."""
         return self.compared(self.apply(X, scale))
 
     def compared(self, Z: Floats) -> Floats:
-        """Return the coordinates for grouping: with each column scaled by its importance."""
+        """Return the coordinates for grouping, with each column scaled by its importance."""
         if self.importance is None:
             return Z
         factors = np.sqrt(np.repeat(self.importance, np.diff(np.append(self.starts, Z.shape[1]))))
         return np.ascontiguousarray(Z[:, factors > 0] * factors[factors > 0])
 
     def lost(self, values: Floats, scale: Scaling) -> Floats:
-        """Return, per column, the squared deviations from the mean of values that were made missing."""
+        """Return, per column, the sum of squared deviations from the mean of the values that were made missing."""
         squares = self.by_column(np.nansum(np.square(self.apply(values, scale)), axis=0))
         for j in self.gone:
             # No mean remains to deviate from; the sum of squares of a standardised column equals its number of values.
@@ -341,5 +340,5 @@ class Embedding:
         return np.append(largest, largest.max())
 
     def by_column(self, sums: Floats) -> Floats:
-        """Add up figures of coordinates, in one or several rows, by column."""
+        """Return sums per column from sums per coordinate, in one or several rows."""
         return sums if self.plain else np.add.reduceat(sums, self.starts, axis=-1)

@@ -1,6 +1,6 @@
-"""Registry of kinds: one list for the library, the command line, the page and the docs.
+"""Registry of kinds, which the library, the command line, the page and the docs share.
 
-Modules are imported on first use, so that listing kinds costs nothing. A new kind is a file and an entry here.
+Modules are imported on first use, so listing kinds imports none of them. A new kind needs a module and an entry here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TIMES = ("date", "time", "duration")
 # Scales on which numbers are compared: `shoal.kinds.comparison_scale`.
 SCALES = {"linear": "as they are", "log": "by their logarithm", "rank": "by their rank"}
 
-# Cells and plain values are tried from last to first: text is nominal only if it is not a date.
+# Kinds are tried from last to first on cells and plain values, because text is nominal only if it is not a date.
 KINDS: dict[str, KindEntry] = {
     "number": KindEntry("shoal.kinds.number:Number", label="number", suits=NUMBERS),
     "nominal": KindEntry(
@@ -142,7 +142,7 @@ def read_kinds(named: Mapping[Any, Any]) -> dict[Name, Kind]:
 
 
 def read_kind(name: Name, plain: object) -> Kind:
-    """Return a kind from an instance or from plain values: "nominal", "date", levels, a mapping of ways.
+    """Return a kind from an instance or from plain values, such as "nominal", "date", levels or a mapping of ways.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def as_option(name: Name, plain: object, file: str | None = None) -> list[str]:
 
 
 def word_of_plain(plain: object) -> str:
-    """Return the word of a kind given as plain values."""
+    """Return the word for a kind that is described by plain values."""
     return _word(read_kind("", plain))
 
 
@@ -180,7 +180,7 @@ def _word(kind: Kind) -> str:
 
 
 def from_options(options: Mapping[str, Iterable[str] | None]) -> dict[Any, Kind] | None:
-    """Return the kinds of columns from command-line options, by kind; None if there are none."""
+    """Return the kinds of columns from command-line options, which are keyed by kind; None without any options."""
     kinds: dict[Any, Kind] = {}
     for word, pairs in options.items():
         entry = KINDS[word]

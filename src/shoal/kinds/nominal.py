@@ -1,4 +1,4 @@
-"""Nominal columns: values without an order; the most frequent value of a group is released."""
+"""Nominal columns, whose values have no order; the most frequent value of a group is released."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NominalCoding(CategoryCoding):
 
     @property
     def release(self) -> str:
-        """The most frequent value."""
+        """The representative of a group: "mode", the most frequent value."""
         return "mode"
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
@@ -67,7 +67,7 @@ class Nominal(Category):
         return cls() if isinstance(plain, (str, type)) and plain in (cls, cls.word) else None
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> NominalCoding:
-        """Return the coding of the values that occur; `counts` are their numbers of records.
+        """Return the coding of the values that occur; `counts` holds the number of records with each value.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Numbers: compared by standardised values; the mean, median or medoid of a group is released."""
+"""Numbers, compared by standardised values; the mean, median or medoid of a group is released."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Number(Kind):
         return "integer" if cells.whole else "float"
 
     def on_scale(self, scale: str) -> Number:
-        """Return the kind of numbers that are compared on a scale."""
+        """Return the kind with another comparison scale."""
         return replace(self, compared_on=scale)
 
     def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> Any:
-        """Return counts of the values, if their scale depends on them."""
+        """Return counts of the values if the comparison scale depends on the values, else an empty tuple."""
         if self.compared_on == "linear":
             return ()
         from shoal.kinds.comparison_scale import CODINGS
@@ -38,7 +38,7 @@ class Number(Kind):
         return CODINGS[self.compared_on].observe(X[:, j])
 
     def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
-        """Return the coding of the scale."""
+        """Return the coding for the comparison scale."""
         if self.compared_on == "linear":
             return super().fit(name, names, parts)
         from shoal.kinds.comparison_scale import CODINGS, merge_counts

@@ -1,4 +1,4 @@
-"""Ordinal columns: values in an order; the median of a group is released."""
+"""Ordinal columns, whose values are ordered; the median of a group is released."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OrdinalCoding(CategoryCoding):
 
     @property
     def release(self) -> str:
-        """The median."""
+        """The representative of a group: the median."""
         return "median"
 
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
@@ -95,7 +95,7 @@ class Ordinal(Category):
         return order_by(name, self.word, self.levels, values)
 
     def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> OrdinalCoding:
-        """Return the coding of the values that occur; `counts` are their numbers of records."""
+        """Return the coding of the values that occur; `counts` holds the number of records with each value."""
         shares = counts / max(1, counts.sum())
         middles = np.cumsum(shares) - shares / 2
         middles -= shares @ middles
@@ -103,11 +103,11 @@ class Ordinal(Category):
         return OrdinalCoding(tuple(values), (middles / (spread if spread > 0 else 1.0))[:, None])
 
     def ranking(self, name: Name, cells: pl.Series) -> list[int]:
-        """Return the positions of cells in the order of the levels, missing cells first."""
+        """Return the positions that put cells in the order of the levels, missing cells first."""
         order = {value: code for code, value in enumerate(self.in_order(name, cells.drop_nulls().to_list()))}
         places: list[int] = np.argsort([order.get(cell, -1) for cell in cells], kind="stable").tolist()
         return places
 
     def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column unchanged: levels are matched exactly."""
+        """Return the cells of a sensitive column unchanged, because levels are matched exactly."""
         return cells, True

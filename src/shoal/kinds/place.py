@@ -1,13 +1,13 @@
-"""Places: a latitude and a longitude as one value; the centroid of a group is released.
+"""Places, each of which is a latitude and a longitude as one value; the centroid of a group is released.
 
-Places are compared as points on a sphere, by straight lines through it. Distances in metres are therefore valid
-everywhere, including at the poles and across the antimeridian: the straight line is shorter than the distance over
-ground by a share of θ²/24, which is 0.1 % for 1,000 km. A map on which columns could be compared separately has no such
-distances: it is cut at its edges, and its scale depends on the latitude.
+Places are compared as points on a sphere, by the length of the straight line between them. Distances in metres are
+therefore valid everywhere, including at the poles and across the antimeridian. The straight line is shorter than the
+distance over ground by a share of θ²/24, which is 0.1 % for 1,000 km. A map, whose two columns could be compared
+separately, has no such distances, because it is cut at its edges and its scale depends on the latitude.
 
 The sphere is rotated so that its axes point north, east and up at the mean of all places. The north axis is the
-coordinate of the latitude, the east and up axes are those of the longitude. Both axes of a map thus have the same unit,
-and together the variance of two numeric columns.
+coordinate of the latitude column; the east and up axes are the coordinates of the longitude column. Both columns thus
+have the same unit and, together, the variance of two numeric columns.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["Place", "PlaceCoding", "distances"]
 
 RADIUS = 6_371_008.8  # the mean radius of the earth in metres
-DECIMALS = 7  # of released degrees: a centimetre
+DECIMALS = 7  # of released degrees; the last one is about a centimetre
 ENDS = (90.0, 180.0)  # greatest latitude and longitude
-STEPS = 2**30  # per coordinate, squared: sums of whole numbers do not depend on the division of the table
-LEAST = 1e-14  # the variance of identical places with rounding errors: a metre
+# Coordinates are counted in STEPS² steps, because sums of whole numbers do not depend on how the table is divided.
+STEPS = 2**30
+LEAST = 1e-14  # variance below which places count as identical, despite rounding errors: about a metre
 FEWEST = 20  # records needed to report displacements
-PER_DECADE = 100  # bins of displacements, 2.3 % wide, from a millimetre
+PER_DECADE = 100  # bins per power of ten of displacements, each 2.3 % wide, from a millimetre
 BINS = 11 * PER_DECADE
 NAMES = (("lat", "latitude"), ("lon", "lng", "long", "longitude"))  # column names of places, for `shoal.inspect`
 
@@ -50,7 +51,7 @@ class Place(Kind):
     Parameters
     ----------
     latitude, longitude
-        The two columns; not needed if `kinds` names both.
+        The two columns; optional if `kinds` names both.
 
     Examples
     --------
@@ -70,12 +71,12 @@ class Place(Kind):
 
     @property
     def columns(self) -> tuple[Name, ...]:
-        """Both columns."""
+        """The latitude and longitude columns."""
         return (self.latitude, self.longitude)
 
     @classmethod
     def recognise_together(cls, cells: Mapping[Name, Cells]) -> dict[Name, Kind]:
-        """Return the kind of a pair of columns named latitude and longitude that contain degrees, if it is unique."""
+        """Return the kind of two columns of degrees that are named latitude and longitude, if the pair is unique."""
         pair = [
             [name for name, column in cells.items() if str(name).lower() in names and _are_degrees(column, end)]
             for names, end in zip(NAMES, ENDS, strict=True)
@@ -87,19 +88,19 @@ class Place(Kind):
 
     @classmethod
     def from_plain(cls, plain: Any) -> Place | None:
-        """Return the kind from a mapping of both columns, or from the class itself."""
+        """Return the kind from a mapping that names both columns, or from the class itself."""
         if isinstance(plain, (str, type)):
             return cls() if plain in (cls, cls.word) else None
         return cls(**plain) if isinstance(plain, Mapping) and set(plain) == {"latitude", "longitude"} else None
 
     @classmethod
     def is_plain(cls, plain: Any) -> bool:
-        """Return True for a mapping of both columns."""
+        """Return True for a mapping that names both columns."""
         names = ("latitude", "longitude")
         return type(plain) is dict and set(plain) == {*names} and all(type(plain[name]) in (str, int) for name in names)
 
     def plain(self) -> dict[str, Any]:
-        """Return both columns."""
+        """Return a mapping that names both columns."""
         return {"latitude": self.latitude, "longitude": self.longitude}
 
     @classmethod
@@ -151,11 +152,11 @@ class Place(Kind):
         return (len(points), *(low + high * STEPS for high, low in sums))
 
     def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
-        """Return the coding of a column: the mean of all places, the axes there, and the spread of places."""
+        """Return the coding of a column, with the mean of all places, the axes at the mean, and the spread."""
         n, *sums = (sum(counts) for counts in zip(*parts, strict=True))
         whole = STEPS**2 * max(n, 1)
         mean = np.array([total / whole for total in sums])
-        # In whole numbers, because for places close together all digits of the mean matter.
+        # Use whole numbers, because all digits of the mean matter for places that are close together.
         variance = (whole**2 - sum(total**2 for total in sums)) / whole**2 if n else 0.0
         spread = np.sqrt(variance / 2) if variance > LEAST else 1.0
         axes = frame_at(mean)
@@ -203,7 +204,7 @@ class PlaceCoding(Coding):
         return middle + (x - middle + ENDS[1]) % (2 * ENDS[1]) - ENDS[1]
 
     def measure(self, X: Floats, released: Floats) -> Ints:
-        """Return a histogram of displacements by their logarithm; once for both columns."""
+        """Return a histogram of displacements on a logarithmic scale, only for the latitude column."""
         if self.axis:
             return super().measure(X, released)
         metres = distances(X[:, self.pair], released[:, self.pair])
@@ -212,7 +213,7 @@ class PlaceCoding(Coding):
         return np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
 
     def note(self, names: Sequence[Name], counts: Ints) -> str | None:
-        """Return the median and 95 % quantile of displacements; withheld for few records, to protect single ones."""
+        """Return a note on the median and 95 % quantile of displacements, which are withheld for few records."""
         if self.axis:
             return None
         latitude, longitude = (names[place] for place in self.pair)
@@ -236,7 +237,7 @@ def unit_vectors(degrees: Floats) -> Floats:
 
 
 def frame_at(mean: Floats) -> Floats:
-    """Return the axes north, east and up at a point, one per row; at the sphere's centre, those of its equator."""
+    """Return the axes north, east and up at a point, one per row; the sphere's centre has the axes of 0° N, 0° E."""
     length, around = float(np.linalg.norm(mean)), float(np.hypot(*mean[:2]))
     up = mean / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
     # At a pole, north and east are arbitrary.
@@ -247,7 +248,7 @@ def frame_at(mean: Floats) -> Floats:
 
 
 def distances(starts: Floats, ends: Floats) -> Floats:
-    """Return the distances over ground in metres between places in degrees.
+    """Return the distances over ground, in metres, between places given in degrees.
 
     Examples
     --------
@@ -260,7 +261,7 @@ def distances(starts: Floats, ends: Floats) -> Floats:
 
 
 def _quantile(counts: Ints, share: float) -> str:
-    """Return a quantile of displacements with two digits: the upper end of its bin."""
+    """Return a quantile of displacements as text, with two digits: the upper bound of its bin."""
     place = int(np.searchsorted(np.cumsum(counts), share * counts.sum()))
     metres = float(f"{10 ** ((place + 1) / PER_DECADE) / 1000:.2g}")
     if metres < 0.01:

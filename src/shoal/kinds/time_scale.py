@@ -1,4 +1,4 @@
-"""Dates, times of day and durations as numbers: counted in steps from an origin that all parts share."""
+"""Dates, times of day and durations as numbers, counted in steps from an origin that all parts share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_
 
 
 class Span(NamedTuple):
-    """The times in one part of a column; the counts are None if all its cells are missing."""
+    """The range of times in one part of a column; `low` and `high` are None if all cells are missing."""
 
     dtype: Any  # the polars type
     native: Any  # the column's type in its own library
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of a column: steps from an origin, both in units of its type."""
+    """The scale of a column, with its origin and its step in units of the column's type."""
 
     dtype: Any  # the polars type
     native: Any  # the column's type in its own library
@@ -55,7 +55,7 @@ class Scale:
         return next(name for name, step in _steps(self.dtype).items() if step == self.step)
 
     def numbers(self, cells: pl.Series) -> Floats:
-        """Return cells as numbers; NaN for missing cells."""
+        """Return cells as numbers, with NaN for missing cells."""
         if cells.null_count() == len(cells):
             return np.full(len(cells), np.nan)
         if word_of(cells.dtype) != self.word:
@@ -69,9 +69,9 @@ class Scale:
         return (counts // self.step - self.origin // self.step).cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
 
     def cells(self, numbers: Floats) -> pl.Series:
-        """Return numbers as cells: text for a text column, otherwise of its type."""
+        """Return numbers as cells: text for a text column, otherwise cells of the column's type."""
         counts = pl.Series(np.rint(numbers)).fill_nan(None).cast(pl.Int64) + self.origin // self.step
-        largest = (2**63 - 1) // self.step  # a whole step may precede the first moment of a type
+        largest = (2**63 - 1) // self.step  # a whole step may precede the earliest moment of a type
         counts = counts.clip(-largest, largest) * self.step
         if self.local:
             return _first_moments(counts.cast(pl.Datetime(self.dtype.time_unit)), self.dtype.time_zone)
@@ -93,7 +93,7 @@ def _steps(dtype: Any) -> dict[str, int]:
 
 
 def _first_moments(days: pl.Series, zone: str) -> pl.Series:
-    """Return the first moments of days in a time zone: some days have no midnight, and some do not exist."""
+    """Return the first moment of each day in a time zone; some days have no midnight, and some do not exist."""
     shifted = (pl.lit(days) + pl.duration(hours=hours) for hours in (0, 1, 24))
     begins = [shift.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null") for shift in shifted]
     return pl.select(pl.coalesce(begins)).to_series()
@@ -123,8 +123,8 @@ def span_of(cells: pl.Series, native: Any, formats: frozenset[str] = frozenset()
 def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
     """Return the scale of a column from the spans of all its parts.
 
-    The step is the longest of day, minute, … that divides all cells, so that midnights stay midnights. It is longer if
-    the column spans more steps than a float can count.
+    The step is the longest of day, minute, … that divides all cells, so that midnights stay midnights. A longer step is
+    used if the column spans more steps than a float can count.
     """
     filled = [span for span in spans if span.low is not None]
     typed = filled or spans[:1]
@@ -160,7 +160,7 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
 
 
 def _format_of(name: Name, formats: frozenset[str]) -> str | None:
-    """Return the format of all cells, None if they are not text; of several ISO 8601 formats, the most precise."""
+    """Return the format of text cells, which is the most precise of several ISO 8601 formats; None for other cells."""
     if len({format_.endswith("Z") for format_ in formats if "%H" in format_}) > 1:
         raise InputError(f"Column {name!r} must end in Z in all cells with a time, or in none. Convert it first.")
     return max(formats, key=lambda format_: (len(format_.replace("%3f", "%")), format_), default=None)
@@ -170,7 +170,7 @@ def _written(cells: pl.Series, format_: str) -> pl.Series:
     """Return dates or times as text."""
 
     def spelled(cell: Any) -> str:
-        # strftime has no milliseconds
+        # strftime has no directive for milliseconds.
         return str(cell.strftime(format_.replace("%3f", cell.strftime("%f")[:3]) if "%3f" in format_ else format_))
 
     values = cells.drop_nulls().unique()

@@ -1,1 +1,1 @@
-"""Tables in and out: frames of several libraries, arrays and files behind one interface."""
+"""Reading and writing of tables: frames of several libraries, arrays and files behind one interface."""

@@ -1,12 +1,12 @@
-"""Files and data sets at addresses, such as ``s3://bucket/table.parquet``, through fsspec.
+"""Access to files and data sets at addresses, such as ``s3://bucket/table.parquet``, through fsspec.
 
-A cluster reads and writes places that all its workers can reach. Plain paths and ``file:`` addresses are on this
-machine, or on a file system mounted everywhere; all others are object stores, where nothing can be renamed.
+A cluster reads and writes places that all its workers can reach. Plain paths and ``file:`` addresses refer to this
+machine, or to a file system mounted everywhere. All others refer to object stores, where nothing can be renamed.
 
 A data set is a folder of Parquet files, one per part, written by many workers; it is complete or does not exist. On
 this machine the folder is written under another name next to its target and moved into place. In an object store the
 files are written to the target, along with the marker ``_UNFINISHED``; ``_SUCCESS`` is written last. After each file,
-its worker checks the marker: if it is gone, the run was abandoned, and the worker removes the file.
+its worker checks the marker. If the marker is gone, the run was abandoned, and the worker removes the file.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = [
 
 Place = Path | str  # a file of this machine, or an address
 
-# pathlib drops one of the slashes; a single letter is a drive of Windows.
+# pathlib drops one of the slashes; a single letter is a Windows drive.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.IGNORECASE | re.DOTALL)
 LOCAL = ("file", "local")
-COMPRESSED = (".gz", ".zst")  # appended to the ending of the packed file
+COMPRESSED = (".gz", ".zst")  # appended to the ending of the uncompressed file
 SUCCESS, UNFINISHED = "_SUCCESS", "_UNFINISHED"
-# Files of a data set of shoal: a folder with no others may be replaced.
+# Files of a data set written by shoal; a folder without other files may be replaced.
 OWN = re.compile(r"part-\d{5,}\.parquet|_SUCCESS|_UNFINISHED")
 
 
@@ -70,12 +70,12 @@ def as_place(path: str | os.PathLike[str]) -> Place:
 
 
 def is_address(path: object) -> bool:
-    """Return whether a path is an address, not a file on this machine."""
+    """Return whether a path is an address rather than a file on this machine."""
     return isinstance(path, (str, os.PathLike)) and isinstance(as_place(path), str)
 
 
 def suffix_of(place: Place) -> str:
-    """Return the ending of a name, in lower case; that of a compressed file has two parts (``.csv.gz``)."""
+    """Return the ending of a name in lower case; compressed files have an ending of two parts (``.csv.gz``)."""
     endings = [ending.lower() for ending in PurePosixPath(place).suffixes]
     return "".join(endings[-2:] if endings[-1:] and endings[-1] in COMPRESSED else endings[-1:])
 
@@ -86,7 +86,7 @@ def join(place: Place, name: str) -> Place:
 
 
 def system_of(address: str) -> tuple[Any, str]:
-    """Return the file system of an address, and the path there."""
+    """Return the file system of an address, and the path within it."""
     try:
         fsspec = import_module("fsspec")
         system, path = fsspec.core.url_to_fs(address)
@@ -101,7 +101,7 @@ def system_of(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def naming_address(address: str) -> Iterator[None]:
-    """Turn every error of a file system into a `FileError` that names the address."""
+    """Turn every file system error into a `FileError` that names the address."""
     try:
         yield
     except (FileError, InputError):
@@ -116,7 +116,7 @@ def _unreachable(address: str, error: Exception) -> FileError:
 
 
 def find_places(address: str, endings: tuple[str, ...]) -> list[str]:
-    """Return the files of an address, a folder or a glob, in the order of their names."""
+    """Return the file at an address, or the files that are in a folder or match a glob, sorted by name."""
     system, path = system_of(address)
     protocol = address.partition("://")[0]
     with naming_address(address):
@@ -142,7 +142,7 @@ def open_place(place: Place, mode: str = "rb") -> Iterator[Any]:
             yield file
         return
     system, path = system_of(place)
-    # Columns are read one by one, so caching their surroundings would only cost time.
+    # Columns are read one by one, so caching adjacent bytes would only cost time.
     with system.open(path, mode, **({"cache_type": "none"} if mode == "rb" else {})) as file:
         yield file
 
@@ -168,7 +168,7 @@ def finish(folder: Place) -> None:
 
 
 def abandon(address: str) -> None:
-    """Remove a data set from an object store; workers that miss the marker then remove the files they still write."""
+    """Remove a data set from an object store; workers that find no marker then remove the files they still write."""
     system, path = system_of(address)
     with suppress(Exception):  # the marker may not exist yet
         system.rm_file(f"{path}/{UNFINISHED}")
@@ -181,12 +181,12 @@ def abandon(address: str) -> None:
 
 
 def part_place(folder: Place, part: int) -> Place:
-    """Return the file of a part."""
+    """Return the place of a part's file."""
     return join(folder, f"part-{part:05d}.parquet")
 
 
 def write_part(folder: Place, part: int, table: Any, plain: Sequence[str] = ()) -> None:
-    """Write the file of a part; columns in `plain` are stored without a dictionary, as few of their values repeat."""
+    """Write the file of a part; columns in `plain` have few repeated values and are stored without a dictionary."""
     from pyarrow import parquet
 
     place = part_place(folder, part)
@@ -208,7 +208,7 @@ def write_part(folder: Place, part: int, table: Any, plain: Sequence[str] = ()) 
 
 
 def one_schema(schemas: Iterable[Any], what: str) -> Any:
-    """Return the common schema of all parts; parts in which a column is all missing do not decide its type."""
+    """Return the common schema of all parts; a part in which a column is all missing does not determine its type."""
     import pyarrow as pa
 
     try:

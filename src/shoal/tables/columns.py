@@ -1,4 +1,4 @@
-"""Columns of a table: selection by name, numbers and words, codes for missing values, replacement."""
+"""Columns of a table: selection and replacement by name, numbers and hashes, and codes for missing values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Codes = Mapping[Name, Sequence[Code]]  # per column, in the order of the request
 
 
 # Columns by their exact names: polars takes a name such as ^.*$ as a pattern, and * as all columns. Columns are
-# therefore selected by position, and series have no name: methods of polars also look series up by name.
+# therefore selected by position, and series have no name, because polars methods also look series up by name.
 
 
 def cells_of(frame: pl.DataFrame, name: str) -> pl.Series:
@@ -67,7 +67,7 @@ def named_cells(frame: pl.DataFrame) -> list[tuple[str, pl.Series]]:
 
 
 def only_columns(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the columns `names` of a frame, in that order.
+    """Return a frame with only the columns `names`, in that order.
 
     Examples
     --------
@@ -76,17 +76,18 @@ def only_columns(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     (['^.*$'], ['*'])
     """
     places = {name: place for place, name in enumerate(frame.columns)}
-    # Not frame[:, places], which renames a column without a name.
+    # Avoid frame[:, places], which renames a column without a name.
     return frame.select(pl.selectors.by_index([places[name] for name in names]))
 
 
 def with_cells(frame: pl.DataFrame, cells: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """Return a frame with some columns replaced; new columns come last."""
-    return frame.with_columns([column.alias(name) for name, column in cells.items()])  # a series is never a pattern
+    """Return a frame with some columns replaced; new columns are added at the end."""
+    # polars never takes a series as a pattern.
+    return frame.with_columns([column.alias(name) for name, column in cells.items()])
 
 
 def check_released(names: Sequence[Name], planned: Sequence[Name]) -> None:
-    """Refuse a release whose columns are not exactly the planned ones; a number and its text count as the same name."""
+    """Refuse a release unless it has exactly the planned columns; a number and its text count as the same name."""
     released, expected = [str(name) for name in names], [str(name) for name in planned]
     if released == expected:
         return
@@ -111,8 +112,8 @@ class NewColumn:
     storage: Storage = FLOAT  # stored type of the column, in all parts of the table
     rounded: bool = False  # True if values are rounded and may be stored as integers
     missing: Spelling = None  # the spelling of missing cells: a code, "NaN", or None
-    categories: tuple[Any, ...] | None = None  # for categories: their cells, with the values as indices
-    scale: Scale | None = None  # for dates, times or durations: how the values count them
+    categories: tuple[Any, ...] | None = None  # cells of the categories, indexed by `values`
+    scale: Scale | None = None  # scale on which `values` count dates, times or durations
 
     @property
     def integers(self) -> bool:
@@ -125,13 +126,13 @@ class NewColumn:
         return None if self.missing in (None, "NaN") else self.missing
 
     def filled(self) -> NewColumn:
-        """Return a column of numbers with missing cells replaced by their code, if there is one."""
+        """Return a numeric column with its code for missing values, if any, in place of missing cells."""
         if self.code is None or self.categories is not None:
             return self
         return replace(self, values=np.where(np.isnan(self.values), float(self.code), self.values), missing=None)
 
     def cells(self) -> list[Any]:
-        """Return the cells of a column of categories; missing ones are the code for missing values or None."""
+        """Return the cells of a column of categories; missing cells become the code for missing values, or None."""
         names = self.categories or ()
         whole = self.code is not None and any(isinstance(name, int) for name in names)
         absent = int(float(str(self.code))) if whole else self.code
@@ -157,27 +158,27 @@ def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
 
 
 def kind_of(kind: Any) -> str:
-    """Return the NumPy type for the numbers of a narwhals or polars type."""
+    """Return the NumPy type that holds the numbers of a narwhals or polars type."""
     if kind.is_integer():
         return "int64" if str(kind).endswith("128") else str(kind).lower()
     return "float32" if str(kind) == "Float32" else "float64"
 
 
 def as_floats(series: pl.Series) -> Floats:
-    """Return numbers as a new array; NaN where they are missing."""
-    # Each call of polars has a cost that matters for small tables.
+    """Return numbers as a new array, with NaN for missing values."""
+    # Each call to polars has a cost that matters for small tables.
     series = series if series.dtype == pl.Float64 else series.cast(pl.Float64)
     series = series.fill_null(np.nan) if series.null_count() else series
     return series.to_numpy().copy()
 
 
 def column_of(name: Name, cells: pl.Series) -> Column:
-    """Return numbers as a column."""
+    """Return numeric cells as a `Column`."""
     return Column(name, as_floats(cells), kind_of(cells.dtype))
 
 
 def cell_words(series: pl.Series, *, category: bool = False) -> Words:
-    """Return the bits of numeric cells or the hashes of other cells; null has a word of its own."""
+    """Return the bits of numeric cells or the hashes of categories; null has a separate word."""
     timed = series.dtype.is_temporal()
     series = series.to_physical() if timed else series
     if category and not timed:
@@ -192,7 +193,7 @@ def cell_words(series: pl.Series, *, category: bool = False) -> Words:
 
 
 def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
-    """Return codes stored as floats as integers; SPSS, and pandas with missing cells, have no integers."""
+    """Convert codes stored as floats to integers. SPSS, and pandas with missing cells, store no integers."""
     numbers = series.fill_nan(None)
     whole = numbers.cast(pl.Int64, strict=False)
     wrong = (numbers.is_not_null() & (whole.is_null() | (whole != numbers))).arg_max() if len(series) else None
@@ -202,7 +203,7 @@ def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
 
 
 def check_codes(name: Name, series: pl.Series, first: int) -> None:
-    """Refuse codes in an array that exceed 64-bit integers, the type of their release."""
+    """Refuse codes in an array that exceed 64-bit integers, the type in which codes are released."""
     far = series.cast(pl.Float64).abs() >= 2.0**63
     if far.any():
         record = int(far.arg_max() or 0)
@@ -213,7 +214,7 @@ def check_codes(name: Name, series: pl.Series, first: int) -> None:
 
 
 def not_whole(name: Name, record: int, value: object) -> InputError:
-    """Return the error for a number that is not a code."""
+    """Return the error for a number that cannot be a code because it is not whole."""
     return InputError(
         f"Column {name!r} must contain whole numbers to be codes, but record {record} holds {value}. Remove the column "
         f"from {parameter('kinds')}."
@@ -224,7 +225,7 @@ def not_whole(name: Name, record: int, value: object) -> InputError:
 
 
 def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name, tuple[Code, ...]]:
-    """Return the codes of each column; refuse any that are not finite numbers or text.
+    """Return the codes for missing values per column; refuse codes that are neither finite numbers nor text.
 
     Examples
     --------
@@ -238,7 +239,7 @@ def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[N
     read = {}
     for name, entry in (by_column or {}).items():
         codes = tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else (entry,)
-        codes = tuple(getattr(code, "item", lambda code=code: code)() for code in codes)  # numbers of NumPy
+        codes = tuple(getattr(code, "item", lambda code=code: code)() for code in codes)  # NumPy scalars
         for code in codes:
             if isinstance(code, bool) or not isinstance(code, (str, int, float)) or code in ("", math.inf, -math.inf):
                 raise _bad(name, code)
@@ -258,7 +259,7 @@ def _bad(name: Name, code: object) -> InputError:
 
 
 def as_number(code: Code) -> float | None:
-    """Return the number that a code means, also as text; None if it means none.
+    """Return the number that a code represents, even if the code is text; None if it represents no number.
 
     Examples
     --------
@@ -273,16 +274,16 @@ def as_number(code: Code) -> float | None:
 
 
 def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None = None) -> pl.Series:
-    """Return a mask of the cells that are codes; -9 also matches -9.0 and their text.
+    """Return a mask of the cells that are codes; -9 also matches -9.0 and the text of both.
 
-    `numbers` holds the numbers that text cells mean; by default they are parsed with a decimal point.
+    `numbers` holds the numbers in text cells; by default, the text is parsed with a decimal point.
 
     Examples
     --------
     >>> is_coded(pl.Series(["-9.0", " ? ", "009", None]), [-9, "?", 9]).to_list()
     [True, True, False, False]
     """
-    if not codes or cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):  # such cells are no codes
+    if not codes or cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):  # such cells are never codes
         return pl.repeat(value=False, n=len(cells), eager=True)
     values = [number for number in map(as_number, codes) if number is not None]
     if cells.dtype.is_numeric():

@@ -1,7 +1,7 @@
-"""Tables of databases: the result of a query, read through ADBC drivers (the extras ``sql`` and ``duckdb``).
+"""Tables from databases: query results, read through ADBC drivers (the extras ``sql`` and ``duckdb``).
 
 ADBC returns Arrow tables, which keep the types. Apache Arrow maintains the drivers for SQLite and PostgreSQL; DuckDB
-has its own. Connections are read-only, or nothing is committed. No message shows a password.
+has its own driver. Connections are read-only or never commit. No message shows a password.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from shoal.tables.table import check_names
 __all__ = ["DATABASES", "PASSWORD", "Database", "check_no_database", "is_database", "read_database", "without_password"]
 
 PASSWORD = "SHOAL_DATABASE_PASSWORD"  # noqa: S105  (the name of an environment variable)
-HIDDEN = "***"  # replaces a password in messages; in an address, means the password in the environment
+HIDDEN = "***"  # replaces a password in messages; in an address, it means the password from the environment
 ADDRESS = re.compile(r"([a-z][a-z0-9]*)(:/+)(.*)", re.IGNORECASE | re.DOTALL)
 TABLE = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")  # the name of a table rather than a query
 OPTION = re.compile(
     r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|credential)=)([^&;]*)", re.IGNORECASE | re.DOTALL
 )
-# SQLite has no column types. Its driver infers them from the first batch, which must hold all values.
+# SQLite has no column types. The driver infers types from the first batch, which must therefore hold all values.
 WHOLE = {"adbc.sqlite.query.batch_rows": str(2**31 - 2)}
-ECHO = re.compile(r"\n\s*(?:Query was|query|LINE \d+):.*|\. SQLSTATE.*", re.DOTALL)  # additions of drivers to an error
+ECHO = re.compile(r"\n\s*(?:Query was|query|LINE \d+):.*|\. SQLSTATE.*", re.DOTALL)  # text that drivers add to an error
 UNENCODED = re.compile(r"[/?#@\s]")
 FILES = ("sqlite", "duckdb")  # databases in a file
-LONGEST = 300  # characters of an error or a query in a message
-DIGITS = 38  # of a decimal, at most
+LONGEST = 300  # characters of an error or a query in a message, at most
+DIGITS = 38  # digits of a decimal, at most
 UUID = (r"(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")
 
 
 @dataclass(frozen=True)
 class Database:
-    """A kind of database: its connection and the means that keep it from writing."""
+    """A database system: its connection function and its protection against writing."""
 
     connect: Callable[[str], Any]
-    begin: str = ""  # a statement to run first
+    begin: str = ""  # a statement to run before the query
     options: Callable[[], dict[str, str]] = dict  # options of a query
     only_select: bool = False
 
@@ -61,7 +61,7 @@ def is_database(data: object) -> bool:
 
 
 def check_no_database(data: object, reader: str) -> None:
-    """Refuse the address of a database where queries are not supported."""
+    """Refuse a database address as the input of a reader that does not support databases."""
     if is_database(data):
         raise InputError(
             f"{reader} does not read databases, got {without_password(os.fspath(data))}. "  # type: ignore[call-overload]
@@ -70,7 +70,7 @@ def check_no_database(data: object, reader: str) -> None:
 
 
 def without_password(address: str) -> str:
-    """Return an address with *** in place of its password, whatever characters that has.
+    """Return an address with *** in place of its password, which may contain any characters.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def without_password(address: str) -> str:
 
 
 def read_database(address: str, query: str | None) -> pl.DataFrame:
-    """Return the result of a query, or the table that it names; nothing is written to the database."""
+    """Return the result of a query, or the table that the query names; nothing is written to the database."""
     if "://" not in address:
         raise InputError(f"Database {without_password(address)} must be text, not a Path, which changes its slashes.")
     database = DATABASES[address.partition(":")[0].lower()]
@@ -104,7 +104,7 @@ def read_database(address: str, query: str | None) -> pl.DataFrame:
 
 
 def _statement(address: str, query: str | None, database: Database) -> str:
-    """Return the SQL statement of a query; the name of a table selects all of it."""
+    """Return the SQL statement for a query; a table name becomes a SELECT of the whole table."""
     if query is None or not query.strip():
         raise InputError(
             f"{parameter('query')} is required: database {without_password(address)} may have several tables. Name "
@@ -140,14 +140,14 @@ def _with_password(address: str) -> str:
 
 
 def _passwords(address: str) -> list[str]:
-    """Return the passwords of an address, as written, decoded and encoded."""
+    """Return the passwords in an address, as written, decoded and encoded."""
     user = address.partition("://")[2].rpartition("@")[0]
     written = [user.partition(":")[2], *(match[2] for match in OPTION.finditer(address)), os.environ.get(PASSWORD, "")]
     return [secret for text in written if text.strip("*") for secret in (text, unquote(text), quote(text, safe=""))]
 
 
 def _file(address: str) -> Path:
-    """Return the file of a database: three slashes begin a relative path, four an absolute one."""
+    """Return the file in a database address; three slashes begin a relative path, four an absolute path."""
     path = Path(address.partition("://")[2].removeprefix("/"))
     if not path.is_file():
         raise FileError(f"Database file {path} does not exist. Check the path.")
@@ -158,7 +158,7 @@ def _file(address: str) -> Path:
 
 @contextmanager
 def _naming(address: str) -> Iterator[None]:
-    """Turn an error of a driver into one line with the address of the database, without the password."""
+    """Turn a driver error into a one-line `FileError` with the database address, without the password."""
     try:
         yield
     except (ShoalError, MemoryError):
@@ -196,13 +196,13 @@ def _connect_duckdb(address: str) -> Any:
     driver, manager = (
         _library(name, "DuckDB", "duckdb") for name in ("adbc_driver_duckdb", "adbc_driver_manager.dbapi")
     )
-    # The file of another database would make DuckDB download an extension.
+    # By default, DuckDB would download an extension to read the file of another database system.
     options = {"path": str(_file(address)), "access_mode": "READ_ONLY", "autoinstall_known_extensions": "false"}
     return manager.connect(driver=driver.driver_path(), entrypoint="duckdb_adbc_init", db_kwargs=options)
 
 
 def _connect_installed(address: str) -> Any:
-    """Connect through the driver that the user has installed for the scheme of the address."""
+    """Connect through the driver that the user has installed for the address's scheme."""
     scheme = address.partition(":")[0].lower()
     manager = _library("adbc_driver_manager.dbapi", f"A database at {scheme}://", "sql")
     name = INSTALLED[scheme]
@@ -250,7 +250,7 @@ def _series(field: Any, cells: Any) -> pl.Series:
 
 
 def _decimals(text: pl.Series) -> pl.Series:
-    """Return text as decimals, or as floats if there are too many digits or values that are not finite."""
+    """Return text as decimals, or as floats if a number has too many digits or is not finite."""
     lengths = text.str.split(".").list.get(1, null_on_oob=True).str.len_chars()
     try:
         return text.cast(pl.Decimal(DIGITS, min(int(lengths.drop_nulls().to_numpy().max(initial=0)), DIGITS)))

@@ -1,4 +1,4 @@
-"""Reading and writing of tables; the ending of a file's name decides its format."""
+"""Reading and writing of tables in files, whose endings determine the format."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ ENDINGS = {
 }
 
 
-# Peak memory of masking, measured on 500,000 × 20 numbers in Parquet (8) and 300,000 × 10 in CSV (18 times the file):
-# the table, its numbers, the standardised and the released ones, the written table and the recount.
+# Peak memory of masking, as a multiple of the table (8, measured on 500,000 × 20 numbers in Parquet) or of the CSV file
+# (18, measured on 300,000 × 10 numbers). It includes the table, its numbers, the standardised and the released numbers,
+# the written table and the recount.
 HELD = 9
 HELD_OF_CSV = 18
 
@@ -106,7 +107,7 @@ class TableFile(os.PathLike[str]):
     def read(
         self, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
     ) -> Table:
-        """Return the table; the options of the first call decide how the file is read."""
+        """Return the table, read with the options of the first call."""
         if self._table is None:
             self._table = read_table(self._path, numbers=numbers, named=named, reading=reading)
         return self._table
@@ -122,7 +123,7 @@ class StandardInput(TableFile):
     def read(
         self, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
     ) -> Table:
-        """Return the table; the options of the first call decide how it is read."""
+        """Return the table, read with the options of the first call."""
         if self._table is None:
             name = Path("<stdin>")  # in messages
             self._table = parse_csv(name, self._raw, [str(column) for column in numbers], reading, whole=True)
@@ -132,20 +133,20 @@ class StandardInput(TableFile):
 
 
 class DatabaseTable(TableFile):
-    """The result of a database query, read once; its text is the address of the database without the password."""
+    """The result of a database query, read once. Its text form is the address of the database without the password."""
 
     def __str__(self) -> str:
         return without_password(self._path)
 
     def digest(self, query: str | None) -> str:
-        """Return the SHA-256 of the types and values of the answer, in hex."""
+        """Return the SHA-256 of the types and values of the result, in hex."""
         frame = as_polars(self.read(reading=ReadingOptions(query=query)).native)
         text = frame.with_columns(pl.selectors.binary().bin.encode("hex")).write_ndjson()
         return hashlib.sha256(f"{frame.schema}\n{text}".encode()).hexdigest()
 
 
 def named_source(data: Any) -> Any:
-    """Return the address of a database as a table that is read once, anything else unchanged."""
+    """Return a `DatabaseTable` for the address of a database; return other data unchanged."""
     return DatabaseTable(data) if is_database(data) and not isinstance(data, TableFile) else data
 
 
@@ -160,10 +161,10 @@ def is_spark(data: object) -> bool:
 
 
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
-    """Return whether a table is masked beyond memory, from file to file.
+    """Return whether a table is masked from file to file, because it may be larger than memory.
 
-    That is the case on request (engine="local" or a memory limit), for folders and globs, and for a CSV or Parquet
-    file that would need more than half of the available memory.
+    This applies on request (engine="local" or a memory limit), to folders and globs, and to a CSV or Parquet file that
+    would need more than half of the available memory.
     """
     requested = engine == "local" or (memory is not None and engine is None)
     if not isinstance(data, (str, os.PathLike)):
@@ -181,7 +182,7 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
 
 
 def stored_bytes(paths: Sequence[Path]) -> int:
-    """Estimate the peak memory of masking the table, in bytes, including all copies."""
+    """Estimate the peak memory for masking the table, in bytes, including all copies of the table."""
     if paths[0].suffix.lower() in CSV:
         return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
     records = {path: sum(rows for rows, _ in describe_parquet(path)[1]) for path in paths}
@@ -191,9 +192,9 @@ def stored_bytes(paths: Sequence[Path]) -> int:
 def open_data(
     data: Any, *, numbers: Sequence[Name] = (), named: bool = False, reading: ReadingOptions = AS_DETECTED
 ) -> Table:
-    """Return the table that was given, or that a path names.
+    """Return data as a table; read the file if the data is a path.
 
-    A file without a header line is refused if its columns must be `named`, as for a release.
+    A file without a header line is refused if its columns must be `named`, as in a release.
     """
     if isinstance(data, TableFile):
         return data.read(numbers=numbers, named=named, reading=reading)
@@ -209,9 +210,9 @@ def read_table(
     named: bool = False,
     reading: ReadingOptions = AS_DETECTED,
 ) -> Table:
-    """Read a table; options are taken from the file itself where they are not set.
+    """Read a table; options that are not set are detected from the file.
 
-    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    A file without a header line is refused if its columns must be `named`, as in a release.
     """
     if is_database(path):
         return open_table(read_database(os.fspath(path), reading.query))
@@ -240,25 +241,25 @@ def read_table(
 
 
 def write_file(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write a frame completely or not at all; the ending of the path decides the format."""
+    """Write a frame completely or not at all, in the format of the path's ending."""
     check_target(path)
     write_table(open_table(frame), Path(path))
 
 
 def write_table(table: Table, target: Path) -> None:
-    """Write a table to a checked target completely or not at all, in the dialect of the file it was read from."""
+    """Write a table, completely or not at all, to a checked target in the dialect of its source file."""
     with written_beside(target) as temporary:
         FORMATS[suffix_of(target)].write(table, temporary)
 
 
 def read_back(path: Path, table: Table) -> Table:
-    """Read back a written table: the cells of a CSV file as text, missing values with their codes."""
+    """Read back a written table, with the cells of a CSV file as text and with codes for missing values."""
     file_format = FORMATS[suffix_of(path)]
     return file_format.read(path) if file_format.read_back is None else file_format.read_back(path, table)
 
 
 def may_be_csv(data: object) -> bool:
-    """Return whether a table is a CSV file, or a folder or glob, which may have CSV files."""
+    """Return whether a table is a CSV file, or a folder or glob that may contain CSV files."""
     if not isinstance(data, (str, os.PathLike)) or is_database(data):
         return False
     return is_csv(data) or not Path(data).is_file()
@@ -270,7 +271,7 @@ def is_excel(data: object) -> bool:
 
 
 def check_reading(data: object, reading: ReadingOptions) -> None:
-    """Refuse options that require another kind of table."""
+    """Refuse reading options that do not apply to this type of table."""
     csv, excel = may_be_csv(data), is_excel(data)
     required = {
         "query": ("the address of a database, such as sqlite:///people.db", is_database(data)),
@@ -285,12 +286,12 @@ def check_reading(data: object, reading: ReadingOptions) -> None:
 
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path ends like a CSV file, compressed or not."""
+    """Return whether a path has the ending of a CSV file, compressed or not."""
     return suffix_of(Path(path)) in (*CSV, *COMPRESSED_CSV)
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
-    """Refuse a target that cannot be written, before any work is done; endings default to those of tables."""
+    """Refuse a target that cannot be written, before any work is done; by default, require the ending of a table."""
     target = Path(path)
     if is_database(path):
         raise InputError(
@@ -334,7 +335,7 @@ def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered:
 
 
 def check_text_names(data: Any) -> None:
-    """Refuse to write a frame whose column names are not text: the file would have other names."""
+    """Refuse to write a frame whose column names are not text, because writing would change the names."""
     if type(data).__module__.partition(".")[0] not in ("pandas", "dask", "dask_expr"):
         return
     others = [name for name in data.columns if not isinstance(name, str)]
@@ -399,7 +400,7 @@ def _is_far(path: str | os.PathLike[str]) -> bool:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file, in hex; of a folder, that of the list of its Parquet files."""
+    """Return the SHA-256, in hex, of a file, or of a list of the Parquet files in a folder with their hashes."""
     source = Path(path)
     if source.is_dir():
         files = sorted(file for file in source.iterdir() if file.suffix.lower() in PARQUET)
@@ -414,18 +415,18 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files: its endings, a reader and a writer."""
+    """A file format, with its endings, a reader and a writer."""
 
     endings: tuple[str, ...]
-    read: Callable[..., Table]  # with numbers and reading, which other formats ignore
+    read: Callable[..., Table]  # takes `numbers` and `reading`, which some formats ignore
     write: Callable[[Table, Path], None]
-    read_back: Callable[[Path, Table], Table] | None = None  # reads uninterpreted cells, if `read` interprets them
+    read_back: Callable[[Path, Table], Table] | None = None  # reads uninterpreted cells, if `read` interprets cells
     header: bool = False  # True if the column names are a row of cells
     not_written: tuple[str, ...] = ()  # read-only endings
 
 
 def _dialect(table: Table, path: Path) -> Dialect:
-    """Return the dialect of a CSV file: that of the table's source, or the default for its ending."""
+    """Return the dialect for a CSV file: the dialect of the table's source, or the default for the file's ending."""
     return table.dialect or Dialect(delimiter="\t" if suffix_of(path).startswith(".tsv") else ",")
 
 

@@ -1,4 +1,4 @@
-"""Cells and column names that a spreadsheet would run as formulas when it opens a CSV file, and how to escape them."""
+"""Detection and escaping of cells and column names in CSV files that a spreadsheet would run as formulas."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def formula_names(names: Sequence[Name]) -> list[Name]:
 
 
 def escaped_name(name: Name) -> str:
-    """Return a column name as the header of an escaped CSV file spells it.
+    """Return the spelling of a column name in the header of an escaped CSV file.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def escaped_name(name: Name) -> str:
 
 
 def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
-    """Put an apostrophe before every name in the header of a CSV file that is a formula; keep the records."""
+    """Put an apostrophe before every column name of a CSV file that is a formula; keep the records."""
     escaped = [escaped_name(name) for name in names]
     if escaped == list(names):
         return
@@ -75,7 +75,7 @@ def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
                 break
         else:
             raise VerificationError(f"The header of output {path} is not the planned one. Nothing was released.")
-        # Chunks move from the end backwards to make room for the longer header in the same, locked file.
+        # Move chunks, the last one first, to make room for the longer header in the same, locked file.
         for start in reversed(range(len(old), file.seek(0, 2), CHUNK)):
             file.seek(start)
             moved = file.read(CHUNK)

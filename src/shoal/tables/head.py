@@ -1,4 +1,4 @@
-"""The first records of a table that is not held in memory."""
+"""Reading of the first records of a table that is not held in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["column_names", "head_table"]
 
 
 def column_names(data: Any, reading: ReadingOptions = AS_DETECTED) -> list[Name]:
-    """Return the names of the columns of a table, without reading more of a large file than its head."""
+    """Return the column names of a table; of a large file, only the head is read."""
     if is_dask(data) or is_spark(data):
         return list(data.columns)
     is_path = isinstance(data, (str, os.PathLike)) and not isinstance(data, (StandardInput, DatabaseTable))
@@ -32,7 +32,7 @@ def column_names(data: Any, reading: ReadingOptions = AS_DETECTED) -> list[Name]
 
 
 def head_table(data: Any, rows: int, reading: ReadingOptions = AS_DETECTED) -> Table:
-    """Return the first records of files, or of a Dask or Spark DataFrame: at most `rows`, of CSV files a megabyte."""
+    """Return the first `rows` records of a Parquet file or a Dask or Spark DataFrame, or a megabyte of a CSV file."""
     if is_dask(data):
         return open_table(data.head(rows, npartitions=-1))
     if is_spark(data):
@@ -41,7 +41,7 @@ def head_table(data: Any, rows: int, reading: ReadingOptions = AS_DETECTED) -> T
 
 
 def _head_of_spark(data: Any, rows: int) -> Any:
-    """Return the first rows of a Spark DataFrame in order, which a limit alone does not keep."""
+    """Return the first rows of a Spark DataFrame in order; a limit alone does not preserve the order."""
     from pyspark.sql import functions
 
     place = functions.monotonically_increasing_id().alias("shoal place")

@@ -1,7 +1,7 @@
-"""Recognition of columns that identify records: names, addresses, accounts, record numbers.
+"""Recognition of columns that identify records, such as names, addresses, account numbers and record numbers.
 
-Each recogniser is a small function of a column's name and cells that never refuses a column. It returns a reason for
-people to judge, which quotes no cell.
+Each recogniser is a small function that takes a column's name and cells. It never refuses a column, but returns a
+reason for people to judge. The reason quotes no cell.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ __all__ = [
 
 SMALL = 20  # records; in a table of this size, all values may differ by chance
 FEW = 10  # distinct values; a code has at most this many
-LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d"})  # kept by NFKD
-LONG = 400  # characters; of a longer name, only both ends are read
+# Letters that NFKD does not decompose.
+LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d"})
+LONG = 400  # characters; only the start and the end of a longer name are examined
 DIFFERENT = ("all values are different", "almost all values are different")
 NUMBERED = "nearly consecutive whole numbers, all different: a numbering of the records"
 
@@ -102,7 +103,7 @@ DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephon
 
 
 class WholeNumbers(NamedTuple):
-    """Count and range of a column's whole numbers, all of them different."""
+    """Count and range of the whole numbers in a column without repeated values."""
 
     present: int
     least: float
@@ -110,7 +111,7 @@ class WholeNumbers(NamedTuple):
 
 
 def name_words(name: Name) -> str:
-    """Return the words of a name, in lower case, without accents, joined by underscores.
+    """Return the words of a name in lower case, without accents and joined by underscores.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def name_words(name: Name) -> str:
 
 
 def identifying_columns(columns: Mapping[Name, pl.Series]) -> tuple[dict[Name, str], dict[Name, WholeNumbers]]:
-    """Return the reasons why columns look like identifiers, and the whole numbers that may number the records."""
+    """Return why columns look like identifiers, by column, and the ranges of whole numbers that may number records."""
     cells = Cells.of_columns(columns)
     reasons = {name: looks_like_identifier(name, column) for name, column in cells.items()}
     numbers = {name: _whole_numbers(column) for name, column in cells.items()}
@@ -137,11 +138,11 @@ def identifying_columns(columns: Mapping[Name, pl.Series]) -> tuple[dict[Name, s
     )
 
 
-# Counting the distinct values of a column takes longest, so it is done last.
+# Counting distinct values is the slowest step, so it is done last.
 
 
 def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str | None:
-    """Return the reason why a column looks like an identifier of its record, a person or a firm; None if it does not.
+    """Return why a column looks like an identifier of a record, person or firm; None if it does not look like one.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str
 
 
 def _various(cells: Cells) -> bool:
-    """Return whether the column has more distinct values than a code, or than half the cells of a small table."""
+    """Return whether a column has too many distinct values for a code; in a small table, more than half its cells."""
     return cells.distinct > min(FEW, cells.present / 2)
 
 
@@ -167,7 +168,7 @@ def _all_different(cells: Cells) -> bool:
 
 
 def _named(words: str, cells: Cells) -> str | None:
-    """Recognise identifiers by their name; a column such as phone = yes or no is not one."""
+    """Recognise identifiers by the column name, except columns with few values, such as phone = yes or no."""
     content = next((content for content, pattern in NAMED.items() if pattern.search(words)), None)
     return f"the column name suggests {content}" if content is not None and _various(cells) else None
 
@@ -178,7 +179,7 @@ def _named_id(words: str, cells: Cells) -> str | None:
 
 
 def _many_names(words: str, cells: Cells) -> str | None:
-    """Recognise names of firms or places, unless so few that they are a classification."""
+    """Recognise names of firms or places, unless they are few enough to be a classification."""
     many = cells.text and NAMES.search(words) and cells.distinct > 100
     return f"the column name suggests names, with {cells.distinct:,} different values" if many else None
 
@@ -198,7 +199,7 @@ def _long_digits(words: str, cells: Cells) -> str | None:
 
 
 def _running_number(words: str, cells: Cells) -> str | None:
-    """Recognise record numbers: nearly consecutive whole numbers, all different."""
+    """Recognise record numbers, which are nearly consecutive whole numbers without repetition."""
     span = _whole_numbers(cells)
     return NUMBERED if span is not None and is_numbering([span]) else None
 
@@ -209,7 +210,7 @@ def _whole_numbers(cells: Cells) -> WholeNumbers | None:
         return None
     values: Any = cells.values
     least, greatest = values.min(), values.max()
-    # In a narrower range whole numbers cannot all be different, so distinct values are not counted.
+    # Whole numbers in a narrower range cannot all be different, so their distinct values are not counted.
     different = greatest - least >= cells.present - 1 and cells.distinct == cells.present
     return WholeNumbers(cells.present, least, greatest) if different else None
 

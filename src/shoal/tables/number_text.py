@@ -1,4 +1,4 @@
-"""Numbers in text: spelling, parsing, and remedies for text that is almost a number.
+"""Numbers in text: their spelling, their parsing, and remedies for text that is almost a number.
 
 A number may have several spellings: 1, 1.0 and 1,0. Padded digits, such as 007, are codes rather than numbers, unless
 the user declares them as numbers.
@@ -44,22 +44,22 @@ __all__ = [
 SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # thousands separators as patterns
 # 007 and 0123 are codes, not numbers.
 CODE = r"^\s*[+-]?0\d"
-DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # not a number with two points
-# Also with a currency, unit, thousands separator or percent sign, or in parentheses for a loss.
+DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # a date, not a number with two points
+# Numbers may have a currency, unit, thousands separator or percent sign, or parentheses if they are negative.
 NUMBER_LIKE = (
     r"^[\s\p{Sc}+\u{2212}(-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?"
     r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
 )
-PADDED_SHARE = 0.05  # of numbers that begin with 0 where they are codes
-GLANCE = 1000  # cells that show that most texts are no numbers
-SAMPLE = 2000  # cells of a text that are looked at for numbers
+PADDED_SHARE = 0.05  # minimum share of numbers with a leading 0 in a column of codes
+GLANCE = 1000  # first cells, which suffice to rule out most text columns
+SAMPLE = 2000  # cells of a text column that are searched for numbers
 
-Texts = TypeVar("Texts", "pl.Series", "pl.Expr")  # not evaluated: workers import polars only if they need it
+Texts = TypeVar("Texts", "pl.Series", "pl.Expr")  # names in quotes, as workers import polars only if they need it
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Dialect of a CSV file."""
+    """Dialect of a CSV file: delimiter, encoding, number format and line ending."""
 
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -69,7 +69,7 @@ class Dialect:
 
 
 class TextNumbers(NamedTuple):
-    """Numbers in a text column of a table or of a part of one."""
+    """Counts of numbers in a text column of a table or of a part, and the reason why the column is text."""
 
     numbers: int  # distinct values written like numbers, in a sample of the cells
     values: int  # all distinct values of the sample
@@ -81,7 +81,7 @@ class TextNumbers(NamedTuple):
 
 
 def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
-    """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
+    """Return a text column as Int64 or Float64 if every cell is a number or missing, else unchanged."""
     if not _may_be_numbers(series, dialect):
         return series
     plain = _plainly_spelled(series, dialect)
@@ -100,12 +100,12 @@ def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Ser
 
 
 def _may_be_numbers(series: pl.Series, dialect: Dialect) -> bool:
-    """Return whether the first cells are numbers or missing, so that all may be."""
+    """Return whether all of the first cells are numbers or missing, so the column may be numeric."""
     return not _not_numbers(present_cells(series.head(GLANCE)), dialect).any()
 
 
 def _plainly_spelled(series: pl.Series, dialect: Dialect) -> pl.Series | None:
-    """Return numbers without spaces, words for missing and the like among them; None if there may be some."""
+    """Return the numbers of a column without spaces or words for missing values; None for other columns."""
     absent = series.null_count()
     for kind in (pl.Int64, pl.Float64) if dialect.decimal == "." else (pl.Int64,):
         parsed = series.cast(kind, strict=False)
@@ -115,7 +115,7 @@ def _plainly_spelled(series: pl.Series, dialect: Dialect) -> pl.Series | None:
 
 
 def parse_columns(texts: Sequence[pl.Series], dialect: Dialect) -> list[tuple[pl.Series, bool]]:
-    """Parse each column with `parse_numbers`, with codes as numbers; return also whether it has such codes."""
+    """Parse each column with `parse_numbers`, reading codes as numbers; also return True if the column has codes."""
     parsed = [parse_numbers(text, dialect, codes=True) for text in texts]
     return [
         (cells, cells.dtype.is_numeric() and bool(text.str.contains(CODE).any()))
@@ -151,17 +151,17 @@ def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Serie
 
 
 def is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
-    """Return whether every cell that is not missing is a number."""
+    """Return whether all non-missing cells are numbers."""
     return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
 
 
 def present_cells(cells: Texts) -> Texts:
-    """Return the cells without surrounding spaces, null for missing values."""
+    """Return the cells without surrounding spaces, with null for missing values."""
     return cells.str.strip_chars().replace(dict.fromkeys(MISSING))
 
 
 def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
-    """Return numbers with a decimal point and no thousands separators; other text does not become a number."""
+    """Return text with a decimal point and no thousands separators in numbers; other text stays non-numeric."""
     if dialect.thousands is not None:
         grouped = cells.str.contains(_grouped(dialect.thousands, dialect.decimal))
         cells = cells.str.replace_all(SIGNS[dialect.thousands], "").zip_with(grouped, cells)
@@ -182,10 +182,9 @@ def find_thousands(
     *,
     suits: Callable[[Dialect], bool] | None = None,
 ) -> str | None:
-    """Return the sign between thousands, if columns of text are numbers with it and no other number is lost by it.
+    """Return the thousands separator with which a text column is numeric and no numeric column is lost; else None.
 
-    `decimal` is the decimal sign, if it is known; `suits` says whether the columns of numbers are numbers in another
-    dialect, too.
+    `decimal` is the decimal sign, if known. `suits` returns whether numeric columns stay numeric in another dialect.
 
     Examples
     --------
@@ -210,8 +209,8 @@ def spelled_numbers(numbers: pl.Series, dialect: Dialect) -> pl.Series:
 def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
     """Return the cells with one spelling for each value.
 
-    Of several spellings the shortest is used; ties are resolved alphabetically. Missing cells become empty. `values`
-    are the values of the cells; by default all are missing.
+    The shortest of several spellings is used; ties are resolved alphabetically. Missing cells with several spellings
+    become null. `values` are the values of the cells; by default, all are missing.
 
     Examples
     --------
@@ -245,13 +244,13 @@ def number_like(cells: pl.Series) -> pl.Series:
 
 
 def mostly_numbers(text: pl.Series) -> bool:
-    """Return whether most distinct values of a text are written like numbers, so that it is not a category."""
+    """Return whether most distinct values of a text column are written like numbers, so it is not categorical."""
     values = text.drop_nulls().unique()
     return 2 * int(number_like(values).sum()) > len(values)
 
 
 def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNumbers:
-    """Find the numbers in a text column and the first cell that is not a number.
+    """Count the numbers in a text column, and find the first cell that is not a number.
 
     Padded codes, such as 007, are not numbers unless few of the cells are padded. `dialect` is None except for CSV
     files.
@@ -289,7 +288,7 @@ def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
 
 
 def not_numeric(name: Name, content: str, remedy: str = "") -> InputError:
-    """Return the error for a column with content that is not a number."""
+    """Return the error for a column that must be numeric but has other content."""
     remedy = remedy or (
         f"Leave the column out, convert it to numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
     )
@@ -297,7 +296,7 @@ def not_numeric(name: Name, content: str, remedy: str = "") -> InputError:
 
 
 def not_numbers(name: Name, text: pl.Series, dialect: Dialect, first: int) -> InputError:
-    """Return the error for the first cell of a column that is not a number, with a way to read it as one."""
+    """Return the error for the first non-numeric cell of a column, with a remedy."""
     cells = present_cells(text)
     wrong = _not_numbers(cells, dialect)
     record = int(wrong.arg_max() or 0)
@@ -327,7 +326,7 @@ def _not_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
 
 
 def _way_to_read(wrong: pl.Series, dialect: Dialect) -> str:
-    """Return a remedy for cells with a currency or a thousands separator; empty if there are none."""
+    """Return a remedy for cells with a currency or a thousands separator; empty text if no cell has either."""
     if wrong.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
         return "Remove the currency from the cells: it is not part of a number."
     for thousands in SIGNS:

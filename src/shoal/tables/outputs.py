@@ -1,4 +1,4 @@
-"""Output files and folders of a run: written next to their targets and moved into place together, or not at all."""
+"""Output files and folders of a run, written next to their targets and moved into place together or not at all."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ __all__ = [
 
 
 LOCKS = os.name == "posix"
-MARK = "-shoal-"  # in the names of intermediate files
+MARK = "-shoal-"  # part of the names of intermediate files
 YOUNG = 60.0  # seconds; a younger leftover may still belong to a run
 
 
 class Outputs:
-    """Files that wait next to their targets until all are complete; made by `moved_together`."""
+    """Output files that are kept next to their targets until all are complete; created by `moved_together`."""
 
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets and their temporary files, in the order of writing
-        self._locks: dict[Path, int] = {}  # a locked file belongs to a running process
+        self._locks: dict[Path, int] = {}  # open handles of locked files, which belong to a running process
         self._private: set[Path] = set()  # targets that only their owner may read
-        # Data sets on other file systems: the target, a function that completes it, and one that cleans up.
+        # Data sets on other file systems: the target, a function that completes it, and a function that cleans up.
         self._others: list[tuple[Place, Callable[[], None], Callable[[], None]]] = []
 
     def add(self, target: Place, place: Callable[[], None], clean: Callable[[], None]) -> None:
-        """Add a data set with functions of its own: `place` runs before the files move, `clean` in any case."""
+        """Add a data set with its own functions. `place` runs before the files are moved, `clean` runs in any case."""
         self._others.append((target, place, clean))
 
     def keep_private(self, target: Path) -> None:
-        """Let only the owner read a target, whatever the permissions of the file it replaces."""
+        """Make a target readable only by its owner, even if the replaced file had other permissions."""
         self._private.add(target.resolve())
 
     @contextmanager
@@ -81,7 +81,7 @@ class Outputs:
                 raise
 
     def data_set(self, target: Place) -> Place:
-        """Return the place for the files of a data set: a folder that only its owner may read, or the address."""
+        """Return the place for the files of a data set: a folder that only its owner may read, or its address."""
         if isinstance(target, str):
             with _undisturbed():
                 self._at_address(target)
@@ -95,10 +95,10 @@ class Outputs:
                 self._locks[folder] = handle
             elif handle is not None:
                 os.close(handle)
-        return folder.resolve()  # writers may have another working directory
+        return folder.resolve()  # writers may use another working directory
 
     def _at_address(self, target: str) -> None:
-        """Begin a data set in an object store, where nothing can be renamed: it is completed at the end, or removed."""
+        """Begin a data set in an object store, where nothing can be renamed. It is completed at the end or removed."""
         unfinished = ExitStack()
         unfinished.callback(abandon, target)
 
@@ -114,7 +114,7 @@ class Outputs:
         return next((file for other, file in self._files if other.resolve() == target.resolve()), None)
 
     def move(self) -> None:
-        """Move all files into place, the first one (the table) last. If that fails, all old files stay."""
+        """Move all files into place, the table (the first file) last. If a move fails, all old files stay."""
         check_interrupt()
         with _undisturbed():
             for target, place, _ in self._others:
@@ -140,7 +140,7 @@ class Outputs:
                 with naming(target):
                     file.replace(target)
         finally:
-            # The disk shows which files were moved: a move that reported an error may still have taken place.
+            # Check the disk for moved files, because a move that reported an error may still have taken place.
             if files[-1][1].exists():
                 _restore([target for target, file in files if not file.exists() or not os.path.lexists(target)], olds)
             else:
@@ -149,7 +149,7 @@ class Outputs:
                 _delete(old)
 
     def _mode(self, target: Path, file: Path) -> int:
-        """Return the permissions of an output: those of the file that it replaces, or the defaults."""
+        """Return the permissions of an output, taken from the file that it replaces or from the defaults."""
         most = 0o777 if file.is_dir() else 0o666
         if target.resolve() in self._private:
             return most & 0o700
@@ -176,9 +176,10 @@ _placed: ContextVar[list[Place] | None] = ContextVar("placed", default=None)
 
 @contextmanager
 def moved_together() -> Iterator[Outputs]:
-    """Move the files written in this block into place at its end, all or none; nested blocks leave it to the outer one.
+    """Move all files written in this block into place at its end, or none.
 
-    The file that was begun first is moved last. Interrupts wait until all files are moved.
+    Nested blocks leave the moves to the outer block. The file that was begun first is moved last. Interrupts are
+    delayed until all files are moved.
     """
     outer = _open.get()
     if outer is not None:
@@ -196,7 +197,7 @@ def moved_together() -> Iterator[Outputs]:
 
 @contextmanager
 def written_beside(target: Path) -> Iterator[Path]:
-    """Yield a temporary path in the target's folder; move it into place on success, else remove it."""
+    """Yield a temporary path in the target's folder; move the file into place on success, else remove it."""
     with moved_together() as outputs, outputs.beside(target) as temporary:
         yield temporary
 
@@ -209,14 +210,14 @@ def written_path(target: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
-    """Yield a folder for intermediate files next to the target; remove it in any case."""
+    """Yield a folder for intermediate files next to the target; remove the folder in any case."""
     with naming(target), hidden_folder(target) as folder:
         yield folder
 
 
 @contextmanager
 def hidden_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder like `folder_beside`, but do not name the target in errors: it may be an intermediate file."""
+    """Yield a folder like `folder_beside`, but do not name the target in errors, as it may be an intermediate file."""
     remove_leftovers(target.parent)
     stem = target.stem.partition(MARK)[0].removeprefix(".")
     folder = tempfile.mkdtemp(prefix=f".{stem}{MARK}", dir=target.parent)
@@ -232,7 +233,7 @@ def hidden_folder(target: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove intermediate files of killed runs: they hold original values, and no process has them open."""
+    """Remove intermediate files of killed runs, which hold original values and are locked by no process."""
     for path in folder.glob(f".*{MARK}*") if LOCKS else ():
         # New files may not be locked yet; files of other users cannot be removed.
         with suppress(OSError):
@@ -247,7 +248,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock an open file and return whether that worked; the lock ends with its process, however that ends."""
+    """Try to lock an open file and return True on success. The lock ends with its process, even if that is killed."""
     if not LOCKS:
         return False
     try:
@@ -259,7 +260,7 @@ def _try_lock(handle: int) -> bool:
 
 @contextmanager
 def naming(target: Path) -> Iterator[None]:
-    """Turn errors into a `FileError` that names the output, or the other file that could not be read."""
+    """Turn system errors into a `FileError` that names the output, or another file that could not be read."""
     try:
         yield
     except FileError:
@@ -273,7 +274,7 @@ def naming(target: Path) -> Iterator[None]:
 
 @contextmanager
 def noting() -> Iterator[list[Place]]:
-    """Collect the targets that get a new file in this block, to list them after an interrupt."""
+    """Collect the targets that are written in this block, so that they can be listed after an interrupt."""
     outer = _placed.get()
     placed: list[Place] = [] if outer is None else outer
     token = _placed.set(placed)
@@ -291,7 +292,7 @@ def _note(targets: Iterable[Place]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Delay interrupts, which reach the main thread only, until the end of this block."""
+    """Delay interrupts until the end of this block; only the main thread receives interrupts."""
     handlers = {sign: signal.getsignal(sign) for sign in SIGNALS}
     if threading.current_thread() is not threading.main_thread() or None in handlers.values():
         yield
@@ -313,7 +314,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _keep(target: Path, old: Path, olds: dict[Path, Path], *, aside: bool) -> None:
-    """Keep the old file of a target under a second name; move it there if a folder takes its place."""
+    """Keep the old file of a target under a second name; move the file there if a folder replaces it."""
     if not os.path.lexists(target):
         return
     olds[target] = old

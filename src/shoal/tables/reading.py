@@ -18,7 +18,7 @@ TAB = ("tab", "\\t")  # spellings of the tab on the command line
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """The options for reading a table, the same in all commands; their construction fails if one is invalid.
+    """The options for reading a table, which all commands share. An invalid option raises an `InputError`.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class ReadingOptions:
         return cls(**{item.name: parameters[item.name] for item in fields(cls) if item.name in parameters})
 
     def plain(self) -> dict[str, Any]:
-        """Return the options by their names."""
+        """Return the options as a dictionary keyed by name."""
         return asdict(self)
 
 

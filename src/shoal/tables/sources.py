@@ -1,4 +1,7 @@
-"""Tables on disk, in parts of bounded size: Parquet by row groups, CSV as text in chunks; file, folder or glob."""
+"""Tables on disk, read in parts of bounded size: Parquet by row groups, CSV as text in chunks.
+
+A table may be a single file, a folder of files, or all files that match a glob.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from shoal.tables.number_text import Dialect, number_type
 from shoal.tables.reading import AS_DETECTED, ReadingOptions
 from shoal.tables.table import Table, stored_indexes
 
-PLACES = 8  # samples of a file that estimate the size of a record
+PLACES = 8  # positions in a file at which the size of a record is estimated
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
 __all__ = [
@@ -59,12 +62,12 @@ class FilePart:
     rows: int
 
     def read(self, columns: Sequence[str] | None = None) -> Any:
-        """Return the columns as an Arrow table."""
+        """Return the records of the part, with all or some columns, as an Arrow table."""
         with open_parquet(self.path) as file:
             return validated(file.read_row_groups(list(self.groups), columns=columns, use_threads=False))
 
     def head(self, rows: int) -> pl.DataFrame:
-        """Return the first records."""
+        """Return the first records of the part, at most `rows`."""
         with open_parquet(self.path) as file:
             batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
             return from_arrow(validated(next(batches)))
@@ -72,14 +75,14 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Source:
-    """A table in parts; columns of CSV files are text, interpreted by the dialect."""
+    """A table in parts. Columns of CSV files are text, which the dialect interprets."""
 
     parts: tuple[FilePart, ...]
     names: tuple[str, ...]
     numeric: tuple[str, ...]
     dialect: Dialect | None
     timed: tuple[str, ...] = ()
-    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values in order, for ordered types
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # ordered values, for columns of ordered type
 
     @property
     def rows(self) -> int:
@@ -87,18 +90,18 @@ class Source:
         return sum(part.rows for part in self.parts)
 
     def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
-        """Return a part of the table, or some of its columns."""
+        """Return a part of the table, with all or some of its columns."""
         table = self.parts[part].read(None if columns is None else list(columns))
         return open_part(table, self.dialect)
 
 
 def open_part(part: Any, dialect: Dialect | None) -> Table:
-    """Open a part of a table; a part of a CSV file is text in Arrow, interpreted by the dialect."""
+    """Open a part of a table; a part of a CSV file is Arrow text, which the dialect interprets."""
     return open_table(part) if dialect is None else Table(TextStore(from_arrow(part), dialect))
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
-    """Return the files of a path, a folder or a glob, in the order of their names."""
+    """Return the file at a path, or the files that are in a folder or match a glob, sorted by name."""
     text = os.fspath(data)
     path = Path(text)
     if is_address(data):
@@ -106,7 +109,7 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
             f"Input {as_place(data)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
         )
     if path.is_dir():
-        # Hidden files are skipped: killed runs may have left some.
+        # Skip hidden files, which killed runs may have left.
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
         paths = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
     elif glob.has_magic(text) and not path.exists():
@@ -134,7 +137,7 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
 
 
 def record_bytes(path: Path) -> list[float]:
-    """Estimate the bytes of a record in memory at several places of the file, as lengths may vary.
+    """Estimate the memory of a record in bytes at several positions in the file, as record lengths may vary.
 
     Parquet files may be compressed, so the estimates use sample records in addition to the file's metadata.
     """
@@ -147,7 +150,7 @@ def record_bytes(path: Path) -> list[float]:
 
 
 def _line_bytes(file: BinaryIO, start: int) -> float:
-    """Estimate the bytes of a line in memory from the lines after a position in the file."""
+    """Estimate the memory of a line in bytes from the lines after a position in the file."""
     file.seek(start)
     head = file.read(500_000)
     return 4 * len(head) / max(1, head.count(b"\n"))
@@ -164,11 +167,11 @@ def open_source(
     named: bool = False,
     reading: ReadingOptions = AS_DETECTED,
 ) -> Source:
-    """Return the table in parts of about `rows` records; rewritten parts go to the folder.
+    """Return the table in parts of about `rows` records; rewritten parts are stored in the folder.
 
-    `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own;
-    `reading` says how CSV files are written, `codes` which of their cells stand for missing. CSV files without a header
-    line are refused if their columns must be `named`, as those of a release are.
+    `run` applies a function to many arguments, possibly in other processes, because rewriting takes extra memory.
+    `reading` describes the format of CSV files, and `codes` lists their codes for missing values. CSV files without a
+    header line are refused if their columns must be `named`, as in a release.
     """
     if paths[0].suffix.lower() in CSV:
         first = read_head(paths[0], reading)
@@ -191,7 +194,7 @@ def open_source(
 def _numeric_names(
     parts: Sequence[FilePart], names: Sequence[str], dialect: Dialect, numbers: Sequence[str], codes: Codes
 ) -> tuple[str, ...]:
-    """Return the columns of numbers, judged by the first records or, if all missing, by the first part with values."""
+    """Return the numeric columns, judged by the first records or, if all are missing, by the first part with values."""
     types: dict[str, str | None] = dict.fromkeys(names)
 
     def look(frame: pl.DataFrame) -> None:
@@ -207,14 +210,14 @@ def _numeric_names(
 
 
 def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: Any) -> None:
-    """Refuse files with other columns than the first; `schemas` are those of all files after the first."""
+    """Refuse files whose columns differ from those of the first file; `schemas` are the schemas of the later files."""
     for path, other in zip(paths[1:], schemas, strict=True):
         if not other.equals(schema):
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask the files separately.")
 
 
 def parquet_source(parts: tuple[FilePart, ...], schema: Any, run: Run) -> Source:
-    """Return the table made of parts of Parquet files; `run` reads their ordered categories, if any."""
+    """Return the table that consists of parts of Parquet files; `run` reads their ordered categories, if any."""
     kinds = column_types(schema)
     indexes = stored_indexes(schema.names)
     numeric = tuple(name for name, kind in kinds.items() if kind.is_numeric() and name not in indexes)
@@ -229,7 +232,7 @@ def parquet_source(parts: tuple[FilePart, ...], schema: Any, run: Run) -> Source
 
 
 def part_levels(part: FilePart, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
-    """Return the values of ordered categories in the order of the part, which stores them with its records."""
+    """Return the levels of ordered categories in the order in which the part stores them."""
     return open_table(part.read(ordered)).ordered_levels()
 
 
@@ -257,7 +260,7 @@ def column_types(schema: Any) -> pl.Schema:
     """Return the types of the columns of an Arrow schema."""
     import pyarrow as pa
 
-    # Not schema.empty_table(): it imports pandas, which takes as long as all other imports together.
+    # Avoid schema.empty_table(), which imports pandas. That takes as long as all other imports together.
     return from_arrow(pa.Table.from_batches([], schema=schema.remove_metadata())).schema
 
 
@@ -273,7 +276,7 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
                 parts.append(FilePart(path, tuple(groups), total))
                 groups, total = [], 0
             if count > 2 * rows:
-                # A row group too large for the memory limit is streamed once into smaller ones.
+                # A row group too large for the memory limit is streamed once into smaller row groups.
                 places.append(len(parts))
                 tasks.append((path, group, folder / f"{len(tasks)}.parquet", rows))
                 continue
@@ -287,7 +290,7 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
 
 
 def restage_group(path: Path, group: int, target: Path, rows: int) -> list[FilePart]:
-    """Divide a row group of a Parquet file into smaller ones in a new file."""
+    """Divide a row group of a Parquet file into smaller row groups in a new file."""
     return _restage(read_batches(path, group, rows), target, rows)
 
 

@@ -1,4 +1,4 @@
-"""Tables of any library or file, their columns, and the strata of their records."""
+"""Tables of any library or file format, their columns, and the strata of their records."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ __all__ = [
     "stratum_codes",
 ]
 
-Strata = Mapping[Name, Mapping[Spelling, Spelling]]  # new spellings of cells, per column of the strata
+Strata = Mapping[Name, Mapping[Spelling, Spelling]]  # new spelling of each old one, per stratum column
 NO_INDEX = (
     "the index of the pandas table is not in the release: records are numbered from 0; reset_index() turns the index "
     "into a column"
@@ -90,10 +90,10 @@ NO_INDEX = (
 
 
 class TableColumn:
-    """A column of a table: its cells as written, their meaning, and their values for masking.
+    """A column of a table, with its cells as written, their meaning, and their values for masking.
 
     Cells are fetched from the store on each use. `first` is the number of records before this part of the table;
-    refusals add it to record numbers.
+    error messages add this number to record numbers.
     """
 
     def __init__(self, store: Store, name: Name, codes: Sequence[Code]) -> None:
@@ -105,28 +105,28 @@ class TableColumn:
 
     @property
     def meaning(self) -> pl.Series:
-        """The cells as values; text where polars has no type for them."""
+        """The cells as values, or as text if polars has no type for them."""
         return to_polars(self._series)
 
     @property
     def written(self) -> pl.Series:
-        """The cells as a file stores them; for text files, text."""
+        """The cells as stored in a file; text for CSV files."""
         return self.meaning
 
     @property
     def spelled(self) -> pl.Series:
-        """The cells including codes that the format itself reads as missing."""
+        """The cells, including codes that the file format itself defines as missing."""
         return self.meaning
 
     @property
     def key(self) -> pl.Series:
-        """The cells as values for comparison, text in one Unicode form."""
+        """The cells as values for comparison, with text in one Unicode form."""
         cells = self.meaning
         return composed_cells(cells) if isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)) else cells
 
     @property
     def counted(self) -> pl.Series:
-        """The cells for counting; missing cells written as words are null."""
+        """The cells for counting, with null for missing cells that are written as words."""
         return self.meaning
 
     @property
@@ -136,7 +136,7 @@ class TableColumn:
 
     @property
     def numeric(self) -> bool:
-        """True if the cells are numbers; a pandas index stored in a file is not counted."""
+        """True if the cells are numbers and the column is not a pandas index stored in a file."""
         return self._series.dtype.is_numeric() and not stored_indexes([self.name])
 
     @property
@@ -149,7 +149,7 @@ class TableColumn:
 
     @property
     def levels(self) -> tuple[Any, ...] | None:
-        """The values in order, if the type is ordered."""
+        """The ordered values of the column's type; None for types without an order."""
         return levels_of(self._series)
 
     @property
@@ -170,7 +170,7 @@ class TableColumn:
         return column_of(self.name, self.present)
 
     def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return dates, times or durations, parsed from text as the kind specifies, and their span."""
+        """Return dates, times or durations and their span; text is parsed as the kind specifies."""
         name, dtype, stored = self.name, self._series.dtype, native_type(self._series)
         if not self.store.holds_text:
             raise InputError(
@@ -195,7 +195,7 @@ class TableColumn:
         return series, span_of(series, stored)
 
     def categories(self, first: int = 0, *, named: bool = True) -> pl.Series:
-        """Return text or Booleans; if `named`, the user declared categories: whole numbers and times are allowed."""
+        """Return text or Booleans; if the user declared categories (`named`), also allow whole numbers and times."""
         cells = self._categories(first, named=named)
         if cells.dtype == pl.String and not named:
             check_no_dates(self.name, cells, first)
@@ -223,7 +223,7 @@ class TableColumn:
         return without_codes(series, self.codes)
 
     def compared(self, kind: Kind, first: int = 0) -> tuple[pl.Series, bool]:
-        """Return the cells of a sensitive column for comparison, and whether they are ordered."""
+        """Return the cells of a sensitive column for comparison, and True if they are ordered."""
         if kind.scaled:
             return kind.compared(self.name, self.moments(cast("Date", kind), first)[0])
         cells = self.key if kind.numeric else None
@@ -236,7 +236,7 @@ class TableColumn:
         return np.isnan(self.numbers().values) if kind.numeric else self.categories().is_null().to_numpy()
 
     def text_numbers(self, first: int = 0) -> TextNumbers | None:
-        """Return the numbers in a column of text or objects; None for other types, such as categories."""
+        """Return counts of the numbers in a column of text or objects; None for other types, such as categories."""
         dtype, series = str(self._series.dtype), None
         if dtype in ("String", "Object"):
             series = self.meaning
@@ -258,7 +258,7 @@ class TableColumn:
         return frozenset([*occurring, *(spelling for spelling, where in plain.items() if where.any())])
 
     def words(self, *, category: bool = False) -> Words:
-        """Return a word for each cell, equal if and only if the cells are written in the same way."""
+        """Return one word per cell; words are equal if and only if the cells are written in the same way."""
         plain = None if self.codes or category else arrow_numbers(self._series)
         if plain is not None:
             return number_bits(plain)
@@ -266,13 +266,13 @@ class TableColumn:
 
 
 class TextColumn(TableColumn):
-    """A column of text that may mean numbers."""
+    """A text column whose cells may represent numbers."""
 
     store: TextStore
 
     @cached_property
     def written(self) -> pl.Series:
-        """The cells as they are spelled."""
+        """The text of the cells, unchanged."""
         return self.store.text.column(self.name)
 
     @property
@@ -283,7 +283,7 @@ class TextColumn(TableColumn):
 
     @property
     def counted(self) -> pl.Series:
-        """The cells as numbers, or as categories."""
+        """The cells as numbers, or as text with null for missing values."""
         cells = self.meaning
         return self.present if cells.dtype == pl.String else cells
 
@@ -295,7 +295,7 @@ class TextColumn(TableColumn):
 
     @property
     def stored(self) -> pl.Series:
-        """The cells as numbers if all are numbers, or all missing in a column declared as numbers."""
+        """The cells as numbers if all are numbers, or all are missing in a column declared as numbers; else as text."""
         cells = self.as_type(None) if self.name in self.store.numbers else self.meaning
         return self.written if self.name in self.store.texts or not cells.dtype.is_numeric() else cells
 
@@ -310,7 +310,7 @@ class TextColumn(TableColumn):
         return number_type(self.named, self.store.dialect, codes=self.name in self.store.numbers)
 
     def as_type(self, dtype: pl.DataType | None) -> pl.Series:
-        """Return the cells in the common type of all parts of the table; if None, as the numbers of this part."""
+        """Return the cells in the common type of all parts of the table; if it is None, as parsed in this part."""
         if dtype is not None:
             return as_type(self.named, self.store.dialect, dtype)
         ((numbers, _),) = parse_all([self])
@@ -325,7 +325,7 @@ class TextColumn(TableColumn):
         return column_of(self.name, self._uncoded(numbers))
 
     def moments(self, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return the dates or times that the cells contain, and their span."""
+        """Return the dates or times in the cells, and their span."""
         cells, formats = read_dates(self.name, self.present, kind, first)
         return cells, span_of(cells, pl.String, formats)
 
@@ -336,7 +336,7 @@ class TextColumn(TableColumn):
         return not_numbers(self.name, self.written, self.store.dialect, first)
 
     def text_numbers(self, first: int = 0) -> TextNumbers:
-        """Return the numbers in the text."""
+        """Return counts of the numbers in the text."""
         return text_numbers(self.named, self.store.dialect, first)
 
     def spellings(self, missing: Bools) -> frozenset[Spelling]:
@@ -344,7 +344,7 @@ class TextColumn(TableColumn):
         return frozenset(self.written.filter(pl.Series(missing)).unique())
 
     def words(self, *, category: bool = False) -> Words:
-        """Return a word for each text or number; raise an error if a number has several spellings."""
+        """Return one word per text or number; refuse a number with several spellings."""
         cells = self.written
         if category:
             return cell_words(self._uncoded(cells), category=True)
@@ -359,12 +359,12 @@ class TextColumn(TableColumn):
 
     @property
     def named(self) -> pl.Series:
-        """The cells with null in place of codes that are words, as a column of numbers may have such codes."""
+        """The cells with null in place of codes that are words, which a column of numbers may also contain."""
         return without_words(self.written, self.codes) if self.codes else self.written
 
 
 def parse_all(columns: Sequence[TextColumn]) -> list[tuple[pl.Series, bool]]:
-    """Parse columns of a store, once each if it keeps the result: numbers or text, and whether some look like 007."""
+    """Return each column as numbers or text, and True if some cells look like 007; reuse results in the store."""
     store = columns[0].store
     parsed = {} if store.parsed is None else store.parsed
     keys = [(column.name, tuple(column.codes)) for column in columns]
@@ -375,19 +375,20 @@ def parse_all(columns: Sequence[TextColumn]) -> list[tuple[pl.Series, bool]]:
 
 
 class Store:
-    """The cells of a table in a format, which selects records and columns and inserts released values."""
+    """The cells of a table in one format, with methods to select records and columns and insert released values."""
 
     column: ClassVar[type[TableColumn]] = TableColumn
     names: list[Name]  # of all columns
     rows: int  # the number of records
-    native: Any  # the object of the user; for a CSV file, a frame of text
+    native: Any  # the user's object; for a CSV file, a frame of text
     dialect: Dialect | None = None  # of a CSV file
     index_notes: tuple[str, ...] = ()  # a note that the index of a pandas frame is not released
     file_notes: tuple[str, ...] = ()  # notes on contents of the file that were not read
     sheets: tuple[str, ...] = ()  # all sheets of an Excel file
     holds_text: bool = True  # False if masked columns cannot become text
     parsed: dict[Any, Any] | None = None  # parsed text by column; None to keep nothing
-    series: Callable[[Name], nw.Series[Any]]  # a narwhals column without its name, which polars may take as a pattern
+    # Return a narwhals column without its name, which polars may take as a pattern.
+    series: Callable[[Name], nw.Series[Any]]
     take: Callable[[Ints], Store]  # select records
     only: Callable[[Sequence[Name]], Store]  # select columns
     released: Callable[[Mapping[Name, NewColumn], Strata], Store]  # insert new values and spellings, drop metadata
@@ -399,7 +400,7 @@ class Store:
 
 
 class Table:
-    """A table or a part of one, with its columns; derived tables have some records or columns, or new values."""
+    """A table or a part of a table. Derived tables have fewer records or columns, or new values."""
 
     def __init__(self, store: Store, codes: Codes | None = None) -> None:
         self.store, self.codes = store, codes or {}  # codes for missing values, by column
@@ -415,7 +416,7 @@ class Table:
         return self.store.column(self.store, name, self.codes.get(name, ()))
 
     def _columns(self, names: Sequence[Name]) -> dict[Name, Any]:
-        """Return columns, with all text parsed together."""
+        """Return columns by name; text columns are parsed together."""
         columns = {name: self[name] for name in names}
         if columns and self.store.parsed is not None:
             parse_all(cast("list[TextColumn]", list(columns.values())))
@@ -423,7 +424,7 @@ class Table:
 
     @property
     def native(self) -> Any:
-        """The table in the library that it came from."""
+        """The table as an object of its original library."""
         if self.dialect is None:
             return self.store.native
         return with_cells(
@@ -450,7 +451,7 @@ class Table:
         return {name: values for name, values in levels.items() if values is not None}
 
     def find_thousands(self, decimal: str | None = None) -> str | None:
-        """Return the thousands separator in a table of text, None for other tables."""
+        """Return the thousands separator of a text table; None if it has none, or for other tables."""
         if self.dialect is None:
             return None
         numeric = self.numeric_names()
@@ -466,7 +467,7 @@ class Table:
         return {name: column.text_type for name, column in self._columns(names).items()}
 
     def cells_of(self, name: Name, kind: Kind, first: int = 0, *, named: bool = True) -> dict[Name, Any]:
-        """Return the cells that a kind reads, by column; `named` is true if the user declared the kind."""
+        """Return the cells that a kind reads, by column; `named` is True if the user declared the kind."""
         if kind.scaled:
             return {name: self[name].moments(cast("Date", kind), first)}
         if kind.numeric:
@@ -474,23 +475,23 @@ class Table:
         return {name: self[name].categories(first, named=named)}
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns of any type as values to group records by, text in one Unicode form; named by position."""
+        """Return the values for grouping records, with text in one Unicode form; columns are named by position."""
         return _named_by_place(column.key for column in self._columns(names).values())
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as written, for text files as text; named by position."""
+        """Return columns as written, which is text for CSV files; columns are named by position."""
         return _named_by_place(self[name].written for name in names)
 
     def words(self, names: Sequence[Name], categories: Collection[Name]) -> list[Words]:
-        """Return a word for each cell of columns, equal if and only if the cells are written in the same way."""
+        """Return one word per cell of each column; words are equal if and only if cells are written in the same way."""
         return [column.words(category=name in categories) for name, column in self._columns(names).items()]
 
     def csv_frame(self) -> pl.DataFrame:
-        """Return the table with its cells as in a CSV file."""
+        """Return the table as a polars frame with the cells of a CSV file."""
         return as_polars(self.native) if self.dialect is None else self.store.native
 
     def arrow_part(self, numbers: Sequence[Name], types: Mapping[Name, pl.DataType]) -> Any:
-        """Return a part of a table in Arrow; text becomes numbers in columns that are numeric in all parts."""
+        """Return a part of a table for Arrow; text becomes numbers in columns that are numeric in all parts."""
         if self.dialect is None:
             return self.native
         columns = self._columns([*numbers, *types])
@@ -500,16 +501,16 @@ class Table:
     # Derived tables
 
     def take(self, rows: Ints) -> Table:
-        """Return the table of some of the records."""
+        """Return the table with only the records at positions `rows`."""
         same = len(rows) == self.rows and np.array_equal(rows, np.arange(self.rows))
         return self if same else Table(self.store.take(rows), self.codes)
 
     def without(self, names: Sequence[Name]) -> Table:
-        """Return the table without some of the columns."""
+        """Return the table without the columns `names`."""
         return self.only([name for name in self.names if name not in names]) if names else self
 
     def only(self, names: Sequence[Name]) -> Table:
-        """Return the table of some of the columns."""
+        """Return the table with only the columns `names`."""
         return Table(self.store.only(names), self.codes)
 
     def in_own_dialect(self, delimiter: str = ",") -> Table:
@@ -517,11 +518,11 @@ class Table:
         return Table(self.store.in_own_dialect(delimiter, self.numeric_names()), self.codes)
 
     def coded(self, codes: Codes) -> Table:
-        """Return the table with codes for missing values, whose cells are missing in numbers, categories and words."""
+        """Return the table with codes for missing values; coded cells are missing in numbers, categories and words."""
         return self if codes == self.codes else Table(self.store, codes)
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata | None = None) -> Table:
-        """Return the table with new values and other spellings in the strata, without metadata of the original."""
+        """Return the table with new values and respelled strata, without metadata of the original."""
         return Table(self.store.released(new, strata or {}), self.codes)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
@@ -530,7 +531,7 @@ class Table:
 
 
 def _named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
-    """Return columns as a frame, named by position, as polars would take some names as patterns."""
+    """Return columns as a frame, named by position, because polars would take some names as patterns."""
     return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
 
 
@@ -559,7 +560,7 @@ def check_name(name: Name, names: Sequence[Name], what: str) -> None:
 
 
 def _type_of_name(name: Name) -> str:
-    """Return the type of a column's name; integers of Python and NumPy have the same."""
+    """Return the type of a column name; Python and NumPy integers count as the same type."""
     if isinstance(name, bool):
         return "bool"
     return "int" if isinstance(name, Integral) else type(name).__name__
@@ -584,7 +585,7 @@ def choose_columns(
     apart: Collection[Name] = (),
     to: str = "mask",
 ) -> list[Name]:
-    """Return the requested columns, by default all numeric ones except those in `apart`.
+    """Return the requested columns, by default all numeric columns except those in `apart`.
 
     Examples
     --------
@@ -613,14 +614,14 @@ def choose_columns(
 
 
 def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
-    """Number distinct rows in order of appearance; return the number of each row, and the rows by number."""
+    """Number distinct rows in order of appearance; return the number of each row, and the distinct rows by number."""
     unique = keys.unique(maintain_order=True).with_row_index("code")
     codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
     return codes.to_numpy().astype(np.int64), unique.drop("code").rows()
 
 
 def stratum_codes(table: Table, by: Sequence[Name]) -> Ints:
-    """Return the stratum of each record, numbered in order of appearance; missing counts as a value.
+    """Return the stratum number of each record, in order of appearance; missing counts as a value.
 
     Examples
     --------
@@ -644,9 +645,9 @@ def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
 
 
 def label_frame(records: Ints, labels: Ints, columns: Sequence[Name]) -> pl.DataFrame:
-    """Return the group labels of released records, or of their cells in the masked columns, as a table.
+    """Return a table with the group labels of released records, or of their cells in the masked columns.
 
-    `records` are rows of the original, counted from 0; column `record` counts them from 1.
+    `records` are row numbers of the original, counted from 0; column `record` counts them from 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""View of a table before it is masked: first rows, cells of columns, numbers of equal records."""
+"""View of an unmasked table: its first rows, the cells of its columns, and counts of equal records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["View"]
 
 @dataclass(frozen=True)
 class View:
-    """View of a table; columns are prepared for counting on first use and kept.
+    """View of a table, whose columns are prepared for counting on first use and then kept.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class View:
 
     @property
     def memory(self) -> int:
-        """The bytes of the columns prepared for counting, without the text of a CSV file."""
+        """The size in bytes of the columns prepared for counting, excluding the text of a CSV file."""
         return sum(int(column.estimated_size()) for column in self.columns().values())
 
     @property
@@ -55,7 +55,7 @@ class View:
 
     @property
     def sheets(self) -> tuple[str, ...]:
-        """The sheets of the Excel file that the table was read from; none of other tables."""
+        """The sheet names of the Excel file that the table was read from; empty for other tables."""
         return self.table.store.sheets
 
     @property
@@ -64,7 +64,7 @@ class View:
         return self.table.native
 
     def sample(self, records: int) -> Any:
-        """Return at most `records` records of the table, evenly spaced."""
+        """Return a sample of at most `records` records, evenly spaced over the table."""
         if self.records <= records:
             return self.frame
         return self.table.take(spread(self.records, records)).native
@@ -76,17 +76,17 @@ class View:
         return [["" if cell is None else str(cell) for cell in row] for row in cells.rows()]
 
     def column(self, name: Name) -> pl.Series:
-        """Return the cells of a column for counting: codes for missing values and NaN are null."""
+        """Return the cells of a column for counting, with null for NaN and codes for missing values."""
         if name not in self._columns:
             self._columns[name] = composed_cells(_plain(self.table[name].counted))
         return self._columns[name]
 
     def columns(self) -> dict[Name, pl.Series]:
-        """Return all columns."""
+        """Return the cells of all columns for counting, by name."""
         return {name: self.column(name) for name in self.names}
 
     def alike(self, names: Sequence[Name]) -> dict[int, int]:
-        """Return, for each number of equal records, the number of combinations of values with that many.
+        """Return, for each group size, the number of value combinations that exactly this many records share.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class View:
 
 
 def spread(rows: int, sample_size: int) -> Ints:
-    """Return the row numbers of a sample, evenly spaced over a table."""
+    """Return the row numbers of a sample that is evenly spaced over a table."""
     return np.linspace(0, rows - 1, sample_size).astype(np.int64)
 
 
@@ -109,12 +109,12 @@ def sizes_of(columns: Sequence[pl.Series]) -> pl.Series:
     if not columns:
         return pl.Series("size", [], dtype=pl.UInt32)
     frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
-    # Groups of 64-bit hashes take a fraction of the memory of the rows themselves.
+    # Grouping 64-bit hashes takes a fraction of the memory of grouping the rows themselves.
     return frame.hash_rows().alias("row").value_counts(name="size")["size"]
 
 
 def _plain(series: pl.Series) -> pl.Series:
-    """Return a column whose cells can be counted: NaN becomes null, nested and binary cells become text."""
+    """Return a column with cells that can be counted. NaN becomes null; nested and binary cells become text."""
     kind = series.dtype
     if kind.is_nested() or kind in (pl.Object, pl.Binary):
         return pl.Series([None if cell is None else repr(cell) for cell in series.to_list()], dtype=pl.String)

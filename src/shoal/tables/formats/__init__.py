@@ -1,1 +1,1 @@
-"""Formats of tables, one per module: each reads files or objects as a `Table` and writes them back."""
+"""Formats of tables, one per module. Each module reads files or objects as a `Table` and writes them back."""

@@ -56,11 +56,11 @@ class ArrayStore(Store):
         )
 
     def take(self, rows: Ints) -> ArrayStore:
-        """Return some of the records."""
+        """Return the store with only the records at positions `rows`."""
         return ArrayStore(self.native[rows], self.names)
 
     def only(self, names: Sequence[Name]) -> ArrayStore:
-        """Return some of the columns; they keep their names."""
+        """Return the store with only the columns `names`, which keep their names."""
         places = [self.names.index(name) for name in names]
         return ArrayStore(self.native if self.native.ndim == 1 else self.native[:, places], names)
 
@@ -87,7 +87,7 @@ class ArrayStore(Store):
         )
 
     def _check_others(self, masked: Collection[Name]) -> None:
-        """Refuse unmasked columns with integers that would change as floats."""
+        """Refuse unmasked columns with integers that would change if stored as floats."""
         for name in self.names:
             column = self._vector(name)
             wide = (column > EXACT) | (column < -EXACT)

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files; every error of a library on a damaged file becomes one error that names the file."""
+"""Reading and writing of Parquet and Arrow files; a library's error on a damaged file becomes a `FileError`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEATHER_1 = b"FEA1"
 
 @contextmanager
 def naming_file(path: Place) -> Iterator[None]:
-    """Turn every error of a reader into a `FileError` that names the file; use the block for nothing else."""
+    """Turn every error of a reader into a `FileError` that names the file; the block must contain only the reading."""
     try:
         yield
     except ShoalError:
@@ -56,7 +56,7 @@ def naming_file(path: Place) -> Iterator[None]:
 
 
 def validated(table: Any) -> Any:
-    """Validate all cells of an Arrow table or batch and return it; other libraries crash on invalid ones."""
+    """Return an Arrow table or batch after validating all cells, because other libraries crash on invalid cells."""
     table.validate(full=True)
     _check_metadata(table.schema)
     return table
@@ -72,7 +72,7 @@ def _check_metadata(fields: Iterable[Any]) -> None:
 
 @contextmanager
 def open_parquet(path: Place, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file for reading in this block."""
+    """Open a Parquet file for reading, for the duration of the block."""
     from pyarrow.parquet import ParquetFile
 
     with naming_file(path):
@@ -99,7 +99,7 @@ def read_batches(path: Path, group: int, rows: int) -> Iterator[Any]:
 
 
 def first_record_bytes(path: Path, places: int) -> list[float]:
-    """Estimate the bytes of a Parquet record in memory from the first records of some row groups."""
+    """Estimate the memory of a Parquet record in bytes from the first records of several row groups."""
     sizes: list[float] = []
     with open_parquet(path) as file:
         groups = range(file.metadata.num_row_groups)
@@ -110,7 +110,7 @@ def first_record_bytes(path: Path, places: int) -> list[float]:
 
 
 def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
-    """Return the schema of a Parquet file, and the records and bytes of each row group."""
+    """Return the schema of a Parquet file, and the numbers of records and bytes in each row group."""
     with open_parquet(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
@@ -124,7 +124,7 @@ def read_arrow(path: Path) -> Any:
 
     with naming_file(path):
         with path.open("rb") as file:
-            if file.read(4) == FEATHER_1:  # pyarrow crashes on a damaged one before it can be validated
+            if file.read(4) == FEATHER_1:  # pyarrow crashes on a damaged file before it can be validated
                 raise FileError(
                     f"File {path} is a Feather file of version 1, which cannot be validated. Write it again as "
                     "version 2, the default of pyarrow and pandas."
@@ -133,7 +133,7 @@ def read_arrow(path: Path) -> Any:
 
 
 def write_arrow(frame: Any, path: Path) -> None:
-    """Write a frame as Parquet or Arrow; the ending of the path decides."""
+    """Write a frame as Parquet or Arrow, depending on the ending of the path."""
     import pyarrow as pa
     from pyarrow import feather, parquet
 

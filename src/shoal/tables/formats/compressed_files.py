@@ -1,4 +1,4 @@
-"""Compressed files, gzip or Zstandard by the last ending of the name (``people.csv.gz``)."""
+"""Reading and writing of files compressed by gzip or Zstandard, as their last ending specifies (``people.csv.gz``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV files: the dialect is detected from the file, cells stay text, and blank lines are not records."""
+"""Reading and writing of CSV files. The dialect is detected, cells stay text, and blank lines are not records."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ __all__ = [
 ]
 
 DELIMITERS = (",", ";", "\t", "|")
-HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
-ROWS = 1000  # records that the first line is compared with
+HEAD = 1_000_000  # bytes from which the dialect of a file is detected
+ROWS = 1000  # records with which the first line is compared
 EXPONENT = r"[eE][+-]?\d+$"
 YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
 def read_csv(path: Path, *, numbers: Sequence[str] = (), reading: ReadingOptions = AS_DETECTED) -> Table:
-    """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
+    """Read a CSV file; options that are not set are detected from the file, except the thousands separator.
 
-    Columns of `numbers` are read as numbers even if they look like codes (007).
+    Columns in `numbers` are read as numbers even if they look like codes (007).
     """
     raw = read_bytes(path) if path.suffix.lower() in COMPRESSED else path.read_bytes()
     return parse_csv(path, raw, numbers, reading, whole=True)
@@ -77,7 +77,7 @@ def read_csv(path: Path, *, numbers: Sequence[str] = (), reading: ReadingOptions
 def parse_csv(
     path: Path, raw: bytes, numbers: Sequence[str], reading: ReadingOptions = AS_DETECTED, *, whole: bool
 ) -> Table:
-    """Read the bytes of a CSV file; of its head, which is not the whole file, the lines that are complete."""
+    """Parse the bytes of a CSV file; unless they are the `whole` file, parse only complete lines."""
     delimiter, decimal, thousands, no_header = reading.delimiter, reading.decimal, reading.thousands, reading.no_header
     content, encoding = _decode(path, raw, reading.encoding, whole=whole)
     if not content.strip():
@@ -104,7 +104,7 @@ def parse_csv(
 def _below_titles(
     path: Path, content: str, newline: str, delimiter: str | None, skipped: int, *, no_header: bool
 ) -> str:
-    """Return the lines of a table without the skipped ones; refuse title lines that are not skipped."""
+    """Return the content of a file without the skipped lines; refuse title lines that are not skipped."""
     if skipped:
         below = without_lines(content, skipped, newline)
         if below is None:
@@ -125,7 +125,7 @@ def numbered_names(count: int) -> list[str]:
 
 
 def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *, no_header: bool = False) -> TextCells:
-    """Return the cells of a CSV file as they are spelled; an empty cell is null, a quoted empty one is not."""
+    """Return the cells of a CSV file as text; an empty cell is null, but a quoted empty cell is not."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -133,7 +133,7 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(raw),
-            # The header is read as a record, as columns are identified by position: names may be anything or empty.
+            # Read the header as a record and identify columns by position, because names may be any text or empty.
             read_options=arrow_csv.ReadOptions(
                 column_names=[str(place) for place in range(len(header))], block_size=min(max(len(raw), 1), 1 << 30)
             ),
@@ -144,10 +144,10 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
-            memory_pool=pa.system_memory_pool(),  # the others keep the memory of what is gone
+            memory_pool=pa.system_memory_pool(),  # other pools do not return freed memory
         )
     except pa.ArrowInvalid as error:
-        # Without the line itself, which has values of a record.
+        # Omit the line itself, which contains values of a record.
         reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
         raise FileError(
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
@@ -157,7 +157,7 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str, *
 
 
 def read_head(path: Path, reading: ReadingOptions = AS_DETECTED) -> Table:
-    """Read the first megabyte of a CSV file: its columns, and how it is written."""
+    """Read the first megabyte of a CSV file, which shows its columns and its dialect."""
     with path.open("rb") as file:
         return parse_csv(path, file.read(HEAD), (), reading, whole=path.stat().st_size <= HEAD)
 
@@ -169,16 +169,16 @@ def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:
 
 
 def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
-    """Return a frame as CSV in polars' format; durations in ISO 8601."""
+    """Return a frame as CSV text in polars' format, with durations in ISO 8601."""
     for name, dtype in frame.schema.items():
         if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
             raise FileError(f"A CSV file cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")
     frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
     quotes: Literal["always", "necessary"] = "necessary"
     if frame.width == 1:
-        # A blank line is not a record, so a missing cell is written as a quoted empty one.
+        # A blank line is not a record, so a missing cell is written as a quoted empty cell.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
-        # A file of one column has no delimiter: readers must not take a character of a cell as one.
+        # A file with one column has no delimiter, so quotes keep readers from detecting one within a cell.
         ((name, cells),) = named_cells(frame)
         ambiguous = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
         quotes = "always" if ambiguous else "necessary"
@@ -188,7 +188,7 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
 
 
 def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> bytes:
-    """Return the encoded header of a CSV file, with `quotes` around every name, as in some tables of one column."""
+    """Return the encoded header of a CSV file; `quotes` puts quotes around every name, as in some one-column tables."""
     text = pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv(
         separator=dialect.delimiter, line_terminator=dialect.newline, quote_style="always" if quotes else "necessary"
     )
@@ -196,7 +196,7 @@ def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> byte
 
 
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
-    """Write a frame to a CSV file in a dialect, compressed if the path ends so."""
+    """Write a frame to a CSV file in a dialect; compress the file if the path ends in .gz or .zst."""
     content = csv_text(text, dialect)
     try:
         raw = content.encode(dialect.encoding)
@@ -226,20 +226,20 @@ def _decode(path: Path, raw: bytes, encoding: str | None, *, whole: bool) -> tup
 
 
 def _check_encoding(encoding: object) -> None:
-    """Refuse anything but an encoding of text: Python also has codecs such as zlib and rot13."""
+    """Refuse anything but a text encoding; Python also has other codecs, such as zlib and rot13."""
     try:
         usable = isinstance(encoding, str) and isinstance("a,1\n".encode(encoding), bytes)
-    except (LookupError, ValueError):  # unknown or not an encoding of text
+    except (LookupError, ValueError):  # unknown or not a text encoding
         usable = False
     if not usable:
         raise InputError(f"{parameter('encoding')} must be a known text encoding, such as 'utf-8', got {encoding!r}.")
 
 
 def _rows(content: str, delimiter: str) -> Iterator[list[str]]:
-    """Split text into rows of fields, for any line ending and length of line."""
+    """Split text into rows of fields; lines may have any ending and any length."""
     before = csv.field_size_limit(max(len(content), csv.field_size_limit()))
     try:
-        # Only this way of splitting recognises lines that end in CR alone.
+        # Only a text stream with newline="" makes the reader recognise lines that end in CR alone.
         yield from csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
     finally:
         csv.field_size_limit(before)
@@ -251,7 +251,7 @@ def _sniff_newline(content: str) -> str:
 
 
 def _sniff_delimiter(content: str) -> str:
-    """Detect the delimiter: the one that splits the first lines into the most fields, equally many per line."""
+    """Detect the delimiter, which splits the first lines into equally many fields and more than other delimiters."""
     head = "".join(content[:200_000].splitlines(keepends=True)[:20])
 
     def fields(delimiter: str) -> int:
@@ -263,7 +263,7 @@ def _sniff_delimiter(content: str) -> str:
 
 
 def _sniff_decimal(text: TextCells, dialect: Dialect) -> str:
-    """Say whether the file writes 1,5 for one and a half."""
+    """Return "," if a text column is numeric only with decimal commas (1,5), else "."."""
 
     def number(name: str, decimal: str) -> bool:
         return is_numeric(text.column(name), replace(dialect, decimal=decimal))
@@ -274,8 +274,8 @@ def _sniff_decimal(text: TextCells, dialect: Dialect) -> str:
 # Columns of text
 
 # Cells are kept as text along with their numbers, so an identifier 007 stays 007, 1.50 stays 1.50 and NA stays NA. In
-# masked columns and strata, where records must be identical, a value has one spelling: 1 and 1.0, or NA and an empty
-# cell, would distinguish records.
+# masked columns and strata, where records must be identical, a value has one spelling, because 1 and 1.0, or NA and
+# an empty cell, would distinguish records.
 
 
 class TextStore(Store):
@@ -302,7 +302,7 @@ class TextStore(Store):
         return self.text.frame
 
     def _but(self, text: pl.DataFrame | TextCells, changed: Collection[Name], **reading: Any) -> TextStore:
-        """Return cells that are read likewise, other ones in the changed columns."""
+        """Return a store with new text and the same reading options; drop the parsed cells of the changed columns."""
         parsed = self.parsed
         if parsed is not None:
             parsed = {key: cells for key, cells in parsed.items() if key[0] not in changed}
@@ -310,20 +310,20 @@ class TextStore(Store):
         return TextStore(text, **(same | reading))
 
     def take(self, rows: Ints) -> TextStore:
-        """Return some of the records."""
+        """Return the store with only the records at positions `rows`."""
         return self._but(self.text.take(rows), self.names)
 
     def only(self, names: Sequence[Name]) -> TextStore:
-        """Return some of the columns."""
+        """Return the store with only the columns `names`."""
         return self._but(only_columns(self.native, names), (), parsed=self.parsed)
 
     def in_own_dialect(self, delimiter: str, numeric: Sequence[Name]) -> TextStore:
-        """Return the cells with decimal points and without signs between thousands."""
+        """Return the store with decimal points and without thousands separators in numeric columns."""
         numbers = {name: plain_numbers(self.text.column(name), self.dialect) for name in numeric}
         return self._but(with_cells(self.native, numbers), self.names, dialect=Dialect(delimiter))
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> TextStore:
-        """Return the store with new cells in some columns and one spelling per value of the strata."""
+        """Return the store with new cells in some columns and one spelling per stratum value."""
         columns = {}
         for name, column in new.items():
             if column.categories is not None:
@@ -347,13 +347,13 @@ class TextStore(Store):
 
 
 def _stored_numbers(column: NewColumn) -> pl.Series:
-    """Return new values in their stored type; integers are clipped at 2^63, whose nearest float is beyond them."""
+    """Return new values in their stored type; integers are clipped below 2^63, which 64-bit integers cannot hold."""
     missing = pl.Series(np.isnan(column.values))
     values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
     return pl.Series(values).set(missing, None)
 
 
-# Header lines: a file without one would release its first record as column names
+# Header lines. A file without a header line would release its first record as column names
 
 
 def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
@@ -380,7 +380,7 @@ def check_header(path: Path, table: Table, skipped: int | None = None) -> None:
 
 
 def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name and cells are both dates, both addresses or the like."""
+    """Return the columns whose name and cells match the same pattern, such as that of dates or e-mail addresses."""
     patterns = {**PATTERNS, **LOOKS}
     alike = []
     for place, (name, cells) in enumerate(zip(names, columns, strict=True)):
@@ -402,7 +402,7 @@ def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
 
 def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[bool]:
-    """Return for each column whether its name is a number; GDP 2020 counts only above cells such as EUR 500."""
+    """Return, per column, True if its name is a number; GDP 2020 counts only above cells such as EUR 500."""
     words = pl.Series(names, dtype=pl.String)
     lettered = _has_letters(words)
     return [
@@ -422,9 +422,10 @@ def _are_numbers(cells: pl.Series) -> bool:
 
 
 def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int]) -> bool:
-    """Return whether names count from 0 or 1: at least three, or all after an empty name, as pandas writes them.
+    """Return whether the numeric names are numbers of columns, counted from 0 or 1.
 
-    They are a record if each of them also occurs among the cells below it.
+    There must be at least three, or all names after an empty name, as pandas writes them. The names are taken as a
+    record if each name also occurs among the cells below it.
     """
     numbers = [names[place] for place in numeric]
     if numbers not in [[str(first + i) for i in range(len(numbers))] for first in (0, 1)]:
@@ -436,7 +437,7 @@ def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric:
 def _are_years(
     names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int], alike: Sequence[int]
 ) -> bool:
-    """Return whether all numbers among the names are different years above cells that are not years.
+    """Return whether all numeric names are different years above cells that are not years.
 
     A single year may also be a value of the first record, unless it is outside the range of the numbers below it.
     """
@@ -450,9 +451,9 @@ def _are_years(
 
 
 def _repeated(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
-    """Return the columns whose name is not a number and also one of their cells, if most columns are.
+    """Return the columns whose non-numeric name also occurs among their cells, if these are most of the columns.
 
-    Columns of one or two values are no evidence: a survey may name them after the ticked answer.
+    Columns with one or two values are not evidence, because a survey may name a column after the ticked answer.
     """
     numeric = _named_by_numbers(names, columns)
     among = [place for place, name in enumerate(names) if not numeric[place] and name in columns[place]]

@@ -1,4 +1,4 @@
-"""Excel files through polars, fastexcel and XlsxWriter (the ``excel`` extra): the values of one sheet."""
+"""Reading and writing of an Excel sheet through polars, fastexcel and XlsxWriter (the ``excel`` extra)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shoal.tables.table import check_names
 __all__ = ["EXCEL", "read_excel", "write_excel"]
 
 EXCEL = (".xlsx",)
-ROWS, LENGTH = 1_048_575, 32_767  # records of a sheet and characters of a cell, at most
+ROWS, LENGTH = 1_048_575, 32_767  # records per sheet and characters per cell, at most
 
 
 def _library(name: str) -> Any:
@@ -37,12 +37,12 @@ def _library(name: str) -> Any:
 def read_excel(
     path: Path, skipped: int = 0, *, no_header: bool = False, sheet: str | None = None
 ) -> tuple[pl.DataFrame, tuple[str, ...], tuple[str, ...]]:
-    """Read a sheet, the first by default; return the names of all, and a note if only the first of several was read.
+    """Return a sheet, by default the first, and all sheet names; add a note if the first of several is read by default.
 
-    The first row that is not empty, after the skipped ones, contains the column names.
+    The first non-empty row after the skipped rows contains the column names.
     """
     library = _library("fastexcel")
-    # fastexcel warns about empty columns, which users need not know.
+    # Silence fastexcel's harmless warnings about empty columns.
     logging.getLogger("fastexcel").setLevel(logging.ERROR)
     with naming_file(path):
         sheets = library.read_excel(path)
@@ -58,7 +58,7 @@ def read_excel(
         names = head.row(0) if len(head) and not no_header else ()
         _check_names(names, f"File {path} has")
         try:
-            # Types are inferred from all rows: text below numbers would be lost.
+            # Infer types from all rows, because text below numbers would otherwise be lost.
             rows = {("skip_rows" if no_header else "header_row"): skipped} if skipped else {}
             frame = pl.read_excel(
                 path,
@@ -121,7 +121,7 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
         if numbers.is_infinite().any():
             raise FileError(f"Excel cannot store infinite numbers, but column {name!r} has some. Use CSV or Parquet.")
     cells = frame.with_columns(pl.selectors.float().fill_nan(None))
-    # Packed in memory: a ZipFile that fails on a full disk prints a second traceback when it is garbage-collected.
+    # Pack in memory: a ZipFile that fails on a full disk prints a second traceback when it is garbage-collected.
     packed = io.BytesIO()
     failure: OSError | None = None
     with hidden_folder(path) as folder:
@@ -131,7 +131,7 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
                 book.set_properties({"created": datetime(2000, 1, 1, tzinfo=UTC)})
                 cells.write_excel(book, column_formats={pl.selectors.numeric(): "General"}, autofilter=False)
         except library.exceptions.FileCreateError as error:
-            failure = OSError(*error.args[0].args)  # without the frames that hold the ZipFile
+            failure = OSError(*error.args[0].args)  # without the stack frames that hold the ZipFile
     if failure is not None:
         raise failure
     path.write_bytes(packed.getbuffer())

@@ -1,4 +1,4 @@
-"""Columns of narwhals: conversion to polars and Arrow, and new columns in the type of an old one."""
+"""Conversion of narwhals columns to polars and Arrow, and creation of columns in the type of an existing column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "without_views",
 ]
 
-EXACT = 2**53  # every integer up to here is a double
+EXACT = 2**53  # every integer up to this one is exact as a double
 # Names of numeric Arrow types.
 PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
@@ -48,7 +48,7 @@ def as_polars(frame: Any) -> pl.DataFrame:
 
 
 def without_views(table: Any) -> Any:
-    """Return a pyarrow table with views as plain text and bytes: pyarrow cannot select records of views."""
+    """Return a pyarrow table with views as plain text and bytes, because pyarrow cannot select records of views."""
     import pyarrow as pa
 
     schema = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema], table.schema.metadata)
@@ -56,7 +56,7 @@ def without_views(table: Any) -> Any:
 
 
 def _without_views(dtype: Any) -> Any:
-    """Return the plain type for a type of views, also within lists; any other type unchanged."""
+    """Return the plain type for a view type, also within lists; return other types unchanged."""
     import pyarrow as pa
 
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
@@ -91,22 +91,22 @@ def as_doubles(frame: pl.DataFrame, what: str) -> pl.DataFrame:
 
 
 def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:
-    # Polars calls an unnamed Arrow column column_0. Names of pandas may be numbers.
+    # Polars calls an unnamed Arrow column column_0. Column names in pandas may be numbers.
     frame.columns = [str(name) for name in names]
     return frame
 
 
 def to_polars(series: nw.Series[Any]) -> pl.Series:
-    """Return a column as a polars series without a name, as text if polars has no type for it."""
+    """Return a column as a polars series without a name; cells become text if polars has no type for them."""
     try:
         return series.to_polars().alias("")
-    # Objects of several types, or types of other libraries.
+    # The cells are objects of several types, or their type belongs to another library.
     except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
         return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
 
 
 def arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
-    """Return the numbers of a pyarrow column without missing values, without importing other libraries; else None."""
+    """Return a numeric pyarrow column without missing values as an array, else None; no other library is imported."""
     column = series.to_native()
     if not series.implementation.is_pyarrow() or str(column.type) not in PLAIN or column.null_count:
         return None
@@ -123,7 +123,7 @@ def arrow_series(array: Any) -> nw.Series[Any]:
 
 
 def is_null(series: nw.Series[Any]) -> Bools:
-    """Return a mask of the null cells, without pyarrow, which would import pandas."""
+    """Return a mask of the null cells, without using pyarrow, which would import pandas."""
     return series.is_null().to_polars().to_numpy()
 
 
@@ -138,7 +138,7 @@ def without_cells(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[A
 
 
 def like_column(series: nw.Series[Any], cells: Sequence[str | None]) -> nw.Series[Any]:
-    """Return texts in the type of a column: text or categories, ordered if its levels include all texts."""
+    """Return texts in the type of a column; categories stay ordered only if the column's levels include all texts."""
     import narwhals as nw
 
     native: Any = series.to_native()
@@ -160,7 +160,7 @@ def like_column(series: nw.Series[Any], cells: Sequence[str | None]) -> nw.Serie
     elif levels is not None:
         column = column.astype(native.dtype) if series.implementation.is_pandas() else column.cast(native.dtype)
     elif series.implementation.is_pandas() and not isinstance(series.dtype, nw.Categorical):
-        column = column.astype(native.dtype)  # pandas has several types of text
+        column = column.astype(native.dtype)  # pandas has several text types
     result: nw.Series[Any] = nw.from_native(column, series_only=True).alias(series.name)
     return result
 

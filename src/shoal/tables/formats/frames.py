@@ -1,4 +1,4 @@
-"""Tables of pandas, polars and pyarrow through narwhals; `open_table` opens these and NumPy arrays.
+"""Tables of pandas, polars and pyarrow, accessed through narwhals; `open_table` also opens NumPy arrays.
 
 A store returns columns, and copies of itself with some columns replaced. All other cells keep their values and types;
 metadata is dropped.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameStore", "open_table"]
 
-MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # as pandas spells them
+MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # pandas' spellings of missing names
 
 
 def open_table(data: Any) -> Table:
@@ -72,13 +72,13 @@ def open_table(data: Any) -> Table:
         raise InputError(f"Column names must be unique, got {names}. Rename the columns before masking.") from None
     check_names(names)
     for place, name in enumerate(names, start=1):
-        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # such a name does not equal itself
+        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # a missing name does not equal itself
             raise InputError(f"Column number {place} must have a name, got {name}. Rename it.")
     return Table(FrameStore(frame))
 
 
 def _index_notes(frame: nw.DataFrame[Any]) -> tuple[str, ...]:
-    """Return a note on a pandas index unless it just numbers the records from 0."""
+    """Return a note on a pandas index, unless the index only numbers the records from 0."""
     import narwhals as nw
 
     index: Any = nw.maybe_get_index(frame)
@@ -87,14 +87,14 @@ def _index_notes(frame: nw.DataFrame[Any]) -> tuple[str, ...]:
 
 
 class FrameStore(Store):
-    """A pandas, polars or pyarrow frame."""
+    """The cells of a pandas, polars or pyarrow frame."""
 
     def __init__(self, frame: nw.DataFrame[Any]) -> None:
         self.frame, self.native, self.index_notes = frame, frame.to_native(), _index_notes(frame)
         self.names, self.rows = list(frame.columns), len(frame)
 
     def _but(self, frame: nw.DataFrame[Any]) -> FrameStore:
-        """Return a store of another frame with all other contents of this one."""
+        """Return a store for another frame with all other attributes of this store."""
         return FrameStore(frame)
 
     def series(self, name: Name) -> nw.Series[Any]:
@@ -102,15 +102,15 @@ class FrameStore(Store):
         return self.frame.get_column(name).alias("")
 
     def take(self, rows: Ints) -> FrameStore:
-        """Return some of the records."""
+        """Return the store with only the records at positions `rows`."""
         import narwhals as nw
 
-        # An Arrow table without columns loses its number of rows when they are selected by index.
+        # An Arrow table without columns loses its number of rows when rows are selected by index.
         frame = self.frame[np.asarray(rows).tolist()] if self.frame.columns else self.frame[: len(rows)]
         return self._but(nw.maybe_reset_index(frame))
 
     def only(self, names: Sequence[Name]) -> FrameStore:
-        """Return some of the columns."""
+        """Return the store with only the columns `names`."""
         import narwhals as nw
 
         frame: Any = self.frame.to_native()
@@ -123,7 +123,7 @@ class FrameStore(Store):
         return self._but(nw.from_native(frame, eager_only=True))
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> FrameStore:
-        """Return the store with new values in some columns and one spelling per value of the strata."""
+        """Return the store with new values in some columns and one spelling per stratum value."""
         import narwhals as nw
 
         cells = {name: self._new(name, column) for name, column in new.items()}
@@ -140,7 +140,7 @@ class FrameStore(Store):
         return self._but(self.frame.with_columns(*columns))
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
-        """Return a column of text or categories with new spellings, in its own type."""
+        """Return a column of text or categories with new spellings, in the column's own type."""
         series = self.series(name)
         if is_opaque(series.dtype):  # cells of mixed types keep their spelling
             return series
@@ -168,7 +168,7 @@ class FrameStore(Store):
         series = self.series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
         original = series.fill_nan(None) if mixed else series
-        # Integers are missing in one way, and those beyond 2^53 cannot be cast.
+        # Integer columns have only one missing value, and integers beyond 2^53 cannot be cast.
         if series.dtype.is_integer() or not np.isnan(as_floats(to_polars(original))[missing]).all():
             return released if new.missing == "NaN" else without_cells(released, absent)
         return original.cast(released.dtype).zip_with(absent, released)
@@ -181,7 +181,7 @@ class FrameStore(Store):
             return nw.new_series("", values, backend=self.frame.implementation)
         import pyarrow as pa
 
-        # From buffers: pyarrow imports pandas to convert an array, which takes longer than masking a part.
+        # Use buffers, because pyarrow imports pandas to convert an array, which takes longer than masking a part.
         if values.dtype == np.bool_:
             return arrow_series(pl.Series(values).to_arrow())
         buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
@@ -208,7 +208,7 @@ class FrameStore(Store):
         return nw.from_native(pd.Series(values, self.native.index), series_only=True)
 
     def _nullable(self, name: Name, released: nw.Series[Any]) -> nw.Series[Any]:
-        """Return numbers in the nullable pandas type of the column, if it has one of the same name."""
+        """Return numbers in the column's nullable pandas type, if that type matches the numbers (Int64 for int64)."""
         import narwhals as nw
 
         if not self.frame.implementation.is_pandas() or name not in self.frame.columns:
@@ -218,7 +218,7 @@ class FrameStore(Store):
         return nw.from_native(numbers.astype(original), series_only=True) if nullable else released
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
-        """Return a column of categories in its own type, or as text if an ancestor does not fit a numeric type."""
+        """Return a column of categories in its original type, or as text if an ancestor does not fit a numeric type."""
         import narwhals as nw
 
         cells, backend = new.cells(), self.frame.implementation

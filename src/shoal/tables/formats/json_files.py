@@ -1,4 +1,4 @@
-"""JSON lines through polars: one object per line, with columns as keys."""
+"""Reading and writing of JSON lines through polars, with one object per line and columns as keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_json_lines(path: Path) -> pl.DataFrame:
     if not raw.strip():
         raise FileError(f"File {path} is empty: it has no records. Check the path or the export.")
     with naming_file(path):
-        # Types are inferred from all lines: decimals may follow whole numbers.
+        # Infer types from all lines, because decimals may follow whole numbers.
         frame = pl.read_ndjson(raw, infer_schema_length=None)
         frame = frame.with_columns(pl.selectors.by_dtype(pl.Null).cast(pl.String))
     check_names(frame.columns)
@@ -33,7 +33,7 @@ def read_json_lines(path: Path) -> pl.DataFrame:
 
 
 def write_json_lines(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as JSON lines; dates, times and decimals become text, missing values null."""
+    """Write a table as JSON lines; dates, times and decimals become text, and missing values become null."""
     for name, dtype in frame.schema.items():
         if dtype in (pl.Binary, pl.Object):
             raise FileError(f"JSON cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")

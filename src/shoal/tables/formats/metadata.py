@@ -2,8 +2,8 @@
 
 Metadata reveals parts of a confidential table: a description, names of dropped columns, categories of records that are
 not released. Only the cells, their types and the column names stay. Lists of categories (pandas categoricals, Arrow
-dictionaries, polars Enums) keep only the categories of some record, in the old order. That includes Enums and ordered
-categoricals, whose list is part of a declared type: it often comes from the data, and files store it in full.
+dictionaries, polars Enums) keep only the categories that occur in a record, in the old order. This includes Enums and
+ordered categoricals. Their list is part of a declared type, but it often comes from the data, and files store it all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def without_metadata(frame: Any) -> Any:
 
 def _polars_column(series: pl.Series) -> pl.Series:
     if series.dtype == pl.Categorical:
-        # Before polars 1.32 a column stored its own list of categories; a detour through text drops it.
+        # Before polars 1.32, a column stored its own list of categories, which a conversion to text drops.
         return series.cast(pl.String).cast(series.dtype)
     kind = _polars_type(series.dtype, series)
     if kind == series.dtype:
@@ -51,7 +51,7 @@ def _polars_column(series: pl.Series) -> pl.Series:
 
 
 def _polars_type(kind: pl.DataType, values: pl.Series) -> pl.DataType:
-    """Return a type with each Enum in it reduced to the categories in use."""
+    """Return a type with each of its Enums reduced to the categories in use."""
     if isinstance(kind, pl.Enum):
         used = set(values.unique().to_list())
         return pl.Enum([category for category in kind.categories if category in used])
@@ -76,7 +76,7 @@ def _arrow(table: Any) -> Any:
 
 
 def _arrow_column(column: Any) -> Any:
-    """Return a chunked array with only used values in dictionaries and without metadata of inner fields."""
+    """Return a chunked array whose dictionaries have only used values and whose inner fields have no metadata."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""SPSS, Stata and SAS files through pyreadstat (the ``stat`` extra), with labels and formats."""
+"""Reading and writing of SPSS, Stata and SAS files through pyreadstat (the ``stat`` extra), with labels and formats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READERS = {
     ".xpt": "read_xport",
 }
 SPSS = (".sav", ".zsav")
-# Patterns of the time of writing, a fixed time of the same length, and the number of occurrences.
+# Per ending: the pattern of the time of writing, a fixed time of the same length, and the number of occurrences.
 _SPSS_TIME = (rb"(?s)\A(.{92}).{17}", rb"\g<1>01 Jan 0000:00:00", 1)
 TIMES = {
     ".sav": _SPSS_TIME,
@@ -42,14 +42,14 @@ TIMES = {
     ".dta": (rb"(<timestamp>\x11).{17}", rb"\g<1>01 Jan 2000 00:00", 1),
     ".xpt": (rb"\d\d[A-Z]{3}\d\d(:\d\d){3}", b"01JAN00:00:00:00", 4),
 }
-HEAD = 2000  # bytes that contain the time
+HEAD = 2000  # bytes at the start of a file, which contain the time of writing
 # Formats of Stata and SPSS that show numbers as dates or times.
 OF_TIMES = re.compile(r"%-?[td]|(A|E|S|J)?DATE|D?TIME|MTIME|YMDHMS|QYR|MOYR|WKYR|WKDAY|MONTH")
 WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}
 
 
 class Changed(NamedTuple):
-    """A change of a column by masking."""
+    """The change that masking made to a column."""
 
     category: bool  # True if its values are among those of the original
     code: str | None  # the code of missing cells, if any
@@ -61,13 +61,13 @@ class Changed(NamedTuple):
         return {value: label for value, label in labels.items() if value in released_values}
 
     def missing_ranges(self, ranges: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return the definition of the code, if the file defined it as missing."""
+        """Return a list of the code if the source file defines it as missing, else an empty list."""
         code = None if self.code is None else self.code if isinstance(ranges[0]["lo"], str) else as_number(self.code)
         return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
 
 class StatColumn(TableColumn):
-    """A column of a statistical package's file."""
+    """A column of an SPSS, Stata or SAS file."""
 
     store: StatStore
 
@@ -83,7 +83,7 @@ class StatColumn(TableColumn):
 
     @property
     def scale(self) -> str | None:
-        """The scale of a column whose values all have labels: "ordinal" if the file declares it, else "nominal"."""
+        """The scale of a column whose values all have labels, "ordinal" or "nominal"; None for other columns."""
         metadata = self.store.metadata
         labels = metadata.variable_value_labels.get(self.name)
         if not labels or not set(self.meaning.drop_nulls().unique().to_list()) <= set(labels):
@@ -92,24 +92,24 @@ class StatColumn(TableColumn):
 
 
 class StatStore(FrameStore):
-    """The table of a statistical package's file; columns that are not masked keep their stored cells."""
+    """The table of an SPSS, Stata or SAS file; columns that are not masked keep their stored cells."""
 
     column = StatColumn
 
     def __init__(
         self,
-        frame: nw.DataFrame[Any],  # of polars, with null for all missing values
+        frame: nw.DataFrame[Any],  # a polars frame with null for all missing values
         raw: pl.DataFrame,  # the table with the stored user-missing values of SPSS
         tagged: Mapping[str, pl.Series],  # stored columns of Stata with tagged missing values (.a to .z)
         metadata: Any,  # labels, formats, definitions of missing values
         suffix: str,  # the ending of the file's name
-        changed: Mapping[str, Changed] | None = None,  # columns that are masked
-        strata: frozenset[str] = frozenset(),  # columns with one kind of missing cell
+        changed: Mapping[str, Changed] | None = None,  # masked columns
+        strata: frozenset[str] = frozenset(),  # stratum columns, which have one kind of missing cell
     ) -> None:
         super().__init__(frame)
         self.raw, self.tagged, self.metadata, self.suffix = raw, tagged, metadata, suffix
         self.changed, self.strata = changed or {}, strata
-        # Once columns are masked, all others except strata have their stored user-missing values.
+        # Once some columns are masked, all other columns except strata have their stored user-missing values.
         stored = [name for name in self.names if name not in {*self.changed, *strata}] if changed else []
         self.native = with_cells(self.native, {name: cells_of(raw, name) for name in stored})
 
@@ -122,19 +122,19 @@ class StatStore(FrameStore):
         return FrameStore(self.frame)
 
     def take(self, rows: Ints) -> StatStore:
-        """Return some of the records."""
+        """Return the store with only the records at positions `rows`."""
         tagged = {name: series[rows] for name, series in self.tagged.items()}
         return self._but(super().take(rows).frame, raw=self.raw[rows], tagged=tagged)
 
     def only(self, names: Sequence[Name]) -> StatStore:
-        """Return some of the columns."""
+        """Return the store with only the columns `names`."""
         tagged = {name: series for name, series in self.tagged.items() if name in names}
         changed = {name: how for name, how in self.changed.items() if name in names}
         raw = only_columns(self.raw, names)
         return self._but(super().only(names).frame, raw=raw, tagged=tagged, changed=changed)
 
     def released(self, new: Mapping[Name, NewColumn], strata: Strata) -> StatStore:
-        """Return the store with new values in some columns and one missing value in the strata."""
+        """Return the store with new values in some columns and one kind of missing value in the strata."""
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
         frame = super().released(new, strata).frame
         return self._but(frame, changed={**self.changed, **changed}, strata=self.strata | {*strata})
@@ -154,12 +154,12 @@ def _pyreadstat() -> Any:
 
 
 def read_stat(path: Path) -> Table:
-    """Read a file; missing values of the package become missing cells."""
+    """Read an SPSS, Stata or SAS file; the missing values that it defines become missing cells."""
     return Table(_read(path, trusted=False))
 
 
 def read_stored(path: Path) -> Table:
-    """Read a file that this process wrote, with its stored cells."""
+    """Return the stored cells of a file that this process wrote."""
     return open_table(_read(path, trusted=True).raw)
 
 
@@ -184,7 +184,7 @@ def _read(path: Path, *, trusted: bool) -> StatStore:
 
 
 def _check_dictionary(path: Path) -> None:
-    """Refuse an SPSS file whose dictionary crashes its reader; another process tries it first."""
+    """Refuse an SPSS file whose dictionary crashes the reader; another process reads the dictionary first."""
     reading = "import sys, pyreadstat; pyreadstat.read_sav(sys.argv[1], metadataonly=True, output_format='dict')"
     command, null = [sys.executable, "-P", "-c", reading, os.fspath(path)], subprocess.DEVNULL
     code = 0
@@ -201,8 +201,8 @@ def _check_dictionary(path: Path) -> None:
 def write_stat(table: Table, path: Path) -> None:
     """Write a table with the labels of its source file, as far as the format supports them.
 
-    Value labels and missing codes describe original values. They stay in columns that were not changed; in others,
-    only those of released categories and codes for missing values stay.
+    Value labels and missing codes describe original values. They stay in unchanged columns. In changed columns, only
+    the labels of released categories and of codes for missing values stay.
     """
     library = _pyreadstat()
     suffix = path.suffix.lower()
@@ -256,7 +256,7 @@ def write_stat(table: Table, path: Path) -> None:
 
 
 def _set_time(path: Path) -> None:
-    """Replace the time at which a file was written by a fixed one, so that equal tables give equal files."""
+    """Replace the time of writing in a file with a fixed time, so that equal tables give equal files."""
     pattern, fixed, times = TIMES[path.suffix.lower()]
     with path.open("r+b") as file:
         head = re.sub(pattern, fixed, file.read(HEAD), count=times)
@@ -265,7 +265,7 @@ def _set_time(path: Path) -> None:
 
 
 def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
-    """Return whether a format shows the masked values: F3.0 and %8.0f hide decimals, A2 cuts text, %tc shows times.
+    """Return whether a format shows the masked values; F3.0 and %8.0f hide decimals, A2 cuts text, %tc shows times.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
 
 
 def _integers_of_stata(frame: pl.DataFrame, types: Mapping[str, str]) -> dict[str, pl.Series]:
-    """Return the integer columns in the type of Stata; wider integers would be written as doubles."""
+    """Return the integer columns as Stata's integers; wider integers would be written as doubles."""
     return {
         name: cells.cast(pl.Int32)
         for name, cells in named_cells(frame)

@@ -1,4 +1,4 @@
-"""The cells of a CSV file as they are spelled: Arrow holds them in half the memory that a frame of polars takes."""
+"""The cells of a CSV file as text in Arrow, which takes half the memory of a polars frame."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["TextCells"]
 
 
 class TextCells:
-    """Columns of text, null where nothing is between delimiters.
+    """Columns of text, with null for fields with nothing between the delimiters.
 
-    They stay in Arrow until all of them are needed as a frame.
+    The columns stay in Arrow until all of them are needed as a frame.
     """
 
     def __init__(self, cells: pa.Table | pl.DataFrame, names: Sequence[str]) -> None:
@@ -33,7 +33,7 @@ class TextCells:
         return pl.Series(self._cells.column(self.names.index(name)), dtype=pl.String)
 
     def take(self, rows: Ints) -> TextCells:
-        """Return some of the records."""
+        """Return the cells of the records at positions `rows`."""
         cells = self._cells[rows] if isinstance(self._cells, pl.DataFrame) else self._cells.take(rows)
         return TextCells(cells, self.names)
 

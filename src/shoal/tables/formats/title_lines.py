@@ -1,4 +1,4 @@
-"""Lines of titles above the header of a CSV file."""
+"""Detection and removal of title lines above the header of a CSV file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def count_title_lines(content: str, newline: str, delimiters: Sequence[str]) -> 
 
 
 def _titles(rows: Sequence[list[str]]) -> int:
-    """Return the number of lines above the header."""
+    """Return the number of lines above the header; 0 if in doubt."""
     width = len(rows[-1])
     if width < 2:
         return 0
