@@ -640,5 +640,5 @@ def test_values_too_large_to_be_squared_are_refused_by_name(value):
     spoiled = frame.with_columns(x=pl.Series([*frame["x"][:7], value, *frame["x"][8:]]))
     with pytest.raises(InputError, match=r"Column 'x' must be within .* record 8 of 'masked' holds"):
         shoal.assess(frame, spoiled)
-    with pytest.raises(InputError, match=r"Column 'x' must (lie within|be finite).* record 8 holds"):
+    with pytest.raises(InputError, match=r"Column 'x' must be (within|finite).* record 8 holds"):
         shoal.assess(spoiled, frame)

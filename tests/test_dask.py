@@ -146,7 +146,7 @@ def test_refusals(client, table):
         shoal.mask(data, 3, columns=COLUMNS, block=5)
     with pytest.raises(InputError, match="Columns region, record have no role"):
         shoal.mask(data, 3, columns=COLUMNS, rest="error")
-    with pytest.raises(InputError, match="those of 'region' have no order"):
+    with pytest.raises(InputError, match="the values of 'region' have no order"):
         shoal.mask(data, 3, columns=["region"], method="univariate")
 
 

@@ -575,7 +575,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"memory": "1MB"}, "'memory' must be at least"),
         ({"engine": "cloud"}, "'engine' must be"),
         ({"columns": ["z"]}, "names column 'z'"),
-        ({"columns": ["name"], "method": "univariate"}, "those of 'name' have no order"),
+        ({"columns": ["name"], "method": "univariate"}, "the values of 'name' have no order"),
         ({"columns": ["hole"], "missing": "error"}, "Column 'hole' has 1 missing value"),
         ({"columns": ["infinite"]}, "'infinite' must be finite, but record 6 holds inf"),
         ({"by": ["name"], "small": "error"}, "the stratum name='record 0' has 1 record"),
@@ -605,7 +605,7 @@ def test_refusals(tmp_path, keywords, message, monkeypatch):
 
 
 def test_no_files_are_an_error(tmp_path):
-    with pytest.raises(FileError, match="holds no file"):
+    with pytest.raises(FileError, match="has no files that end in"):
         masked(tmp_path, tmp_path / "out.parquet")
 
 

@@ -457,7 +457,7 @@ def test_a_function_in_other_processes(own_module, tmp_path, monkeypatch):
     assert "users_methods.another" in str(release)
     assert "shoal alone cannot repeat this run" in str(release)
     assert pl.read_parquet(tmp_path / "out.parquet").equals(expected)
-    masked(own_module.Scaled(), scale=2.0)
+    masked(own_module.Scaled(), factor=2.0)
     assert pl.read_parquet(tmp_path / "out.parquet").equals(expected)
 
     (tmp_path / "out.parquet").unlink()

@@ -375,7 +375,7 @@ def test_a_masked_identifier_is_refused_because_modes_are_cells_of_members():
     table = pl.DataFrame({"company": names, "sales": sales, "name": names[::-1], "colour": ["red", "blue"] * 30})
     for column in ("company", "name"):
         with pytest.raises(
-            shoal.InputError, match=rf"'{column}' looks like an .*identifiers=\['{column}'\].*hierarchy"
+            shoal.InputError, match=rf"'{column}' looks like an .*identifiers=\['{column}'\].*hierarchy.*nominal"
         ):
             shoal.mask(table, 3, columns=["sales", column])
         levels = shoal.Hierarchy({name: [name[:1], "*"] for name in names})

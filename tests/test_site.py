@@ -213,7 +213,7 @@ def test_example_runs_without_the_reference_tables(stem, monkeypatch, tmp_path):
     page = made[f"{stem}.md"]
     assert any(Path(name).suffix == ".png" and content.startswith(b"\x89PNG") for name, content in made.items())
     assert all(f"({name})" in page for name in made if name.endswith(".png"))
-    assert ("a generated table stands in" in page) == ("reference(" in page)
+    assert ("a generated table of" in page) == ("reference(" in page)
 
 
 def run_example(stem, monkeypatch):

@@ -186,7 +186,7 @@ def test_a_hierarchy_gives_the_common_ancestor():
     release = shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge", kinds={"town": tree})
     assert release.data["town"].to_list() == ["1"] * 4 + ["near"] * 4 + ["4"] * 5
     few = shoal.Hierarchy({1: ["all"], 2: ["all"]})
-    with pytest.raises(InputError, match="Column 'town' contains 3, which its kind hierarchy does not list"):
+    with pytest.raises(InputError, match="Column 'town' holds 3, which its kind hierarchy does not list"):
         shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge", kinds={"town": few})
     with pytest.raises(InputError, match="A stratum may have a hierarchy if small strata are joined"):
         shoal.mask(towns(), 2, columns=["x"], by=["land", "town"], small="error", kinds={"town": tree})
@@ -214,7 +214,7 @@ def test_missing_strata_and_spellings_of_csv_files(tmp_path):
 
 
 def test_an_array_has_no_place_for_text():
-    with pytest.raises(InputError, match="an array of numbers cannot hold"):
+    with pytest.raises(InputError, match="an array of numbers cannot store"):
         shoal.mask(towns().select("town", "x").to_numpy(), 3, columns=[1], by=[0], small="merge")
 
 

@@ -31,21 +31,21 @@ class OriginalOptions(ReadingOptions):
     """The options of the original; a masked table has a header and one sheet."""
 
     skip_rows: int | None = shared(
-        ReadingOptions, "skip_rows", help="Lines above the header of the original, such as titles, that are skipped."
+        ReadingOptions, "skip_rows", help="Lines to skip above the header of the original."
     )
     no_header: bool | None = shared(
         ReadingOptions,
         "no_header",
-        help="The first line of the original is a record: columns are called column_1, column_2, ….",
+        help="First line of the original is a record. Columns are then called column_1, column_2, ….",
     )
     sheet: str | None = shared(
-        ReadingOptions, "sheet", help="The sheet of the original, an Excel file; the first by default."
+        ReadingOptions, "sheet", help="Sheet of the original, an Excel file (default: the first)."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssessRequest(Request):
-    """A request to assess a masked table; refused when it is made if a parameter breaks its rule.
+    """A request to assess a masked table; its construction fails if a parameter is invalid.
 
     Examples
     --------
@@ -150,12 +150,12 @@ class AssessRequest(Request):
 
     @property
     def names(self) -> list[Name]:
-        """The columns that are named as masked."""
+        """The masked columns that the request names."""
         return as_names(self.columns)
 
     @property
     def codes(self) -> Codes:
-        """The codes for missing, by column."""
+        """The codes for missing values per column."""
         from shoal.tables.columns import read_codes
 
         return read_codes(self.missing_codes)

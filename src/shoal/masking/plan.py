@@ -144,9 +144,6 @@ def make_plan(
     """Combine the statistics of all parts into a plan; apply the policies and check k in every cell."""
     dialect = records.dialect
     check_records(request, columns, parts)
-    filled = [part for part in parts if part.rows]
-    reasons = filled[0].identifying if filled else {}
-    check_modes({name: why for name, why in reasons.items() if all(name in part.identifying for part in filled)})
     incomplete, rows = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
     cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
@@ -168,6 +165,9 @@ def make_plan(
     limits = merged_limits(parts, codings)
     storages = _merge_storages(columns, parts, coded)
     _check_rules(request, columns, storages, parts)
+    filled = [part for part in parts if part.rows]
+    reasons = filled[0].identifying if filled else {}
+    check_modes({name: why for name, why in reasons.items() if all(name in part.identifying for part in filled)})
     _check_totals(columns, storages, limits, rows)
     places = {name: place for place, name in enumerate(columns.masked)}
     present = np.sum([part.present for part in parts], axis=0)

@@ -85,8 +85,9 @@ class Columns:
 
     @property
     def modes(self) -> list[Name]:
-        """The masked columns in which each group releases its mode, the original cell of a member."""
-        return [name for name, kind in self.kind_of.items() if kind.released_cells and not kind.ordered]
+        """The masked columns in which each group releases its mode, except those whose kind the user set."""
+        kinds = self.kind_of.items()
+        return [name for name, kind in kinds if kind.released_cells and not kind.ordered and name not in self.given]
 
     @property
     def with_own_cells(self) -> tuple[Name, ...]:
@@ -221,8 +222,8 @@ def check_modes(reasons: Mapping[Name, str]) -> None:
     for name, reason in reasons.items():
         raise InputError(
             f"Column {name!r} looks like an identifier: {reason}. Masking it would release some of its values. Use "
-            f"{setting('identifiers', [name])} to leave it out, or a hierarchy in {parameter('kinds')} for wider "
-            "classes."
+            f"{setting('identifiers', [name])} to leave it out, or set its kind in {parameter('kinds')}: a hierarchy for "
+            "wider classes, or nominal to mask it anyway."
         )
 
 
