@@ -1,4 +1,4 @@
-"""Parameters of a differentially private publication; each is described only here."""
+"""Parameters of a differentially private publication; each parameter is described only here."""
 
 from __future__ import annotations
 
