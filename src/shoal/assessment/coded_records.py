@@ -81,7 +81,7 @@ class CodedRecords:
         return self.embedding.apply(Y, self.scale)
 
     def loss(self, Y: Floats) -> tuple[float, Floats]:
-        """Return the loss of released values, in total and per column; include missing cells and suppressed records."""
+        """Return the loss of released values, in total and per column, with missing cells and suppressed records."""
         lost = None if self.lost is None else self.embedding.lost(self.lost, self.scale)
         return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost, left_out=self.left_out)
 

@@ -162,7 +162,7 @@ def _linked_among_few(Z: Floats, W: Floats, cells: Ints, sampled: Bools) -> floa
 
 
 def place(X: Floats, Y: Floats, embedding: Embedding | None) -> tuple[Floats, Floats]:
-    """Return the coordinates of the records before and after; without an embedding, all columns are numeric."""
+    """Return the coordinates of the records before and after masking; without an embedding, all columns are numeric."""
     scale, embedding = scaling(X), embedding or Embedding.of_numbers(X.shape[1])
     return embedding.apply(X, scale), embedding.apply(Y, scale)
 

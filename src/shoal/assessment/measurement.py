@@ -329,7 +329,7 @@ def _dropped_notes(roles: Any, names: Sequence[Name]) -> list[str]:
 
 
 def _units(after: Table, unit: Name | None, outsider: Sequence[Name]) -> UnitUniqueness | None:
-    """Count the units of the masked table that are unique by all their records; None without a unit column."""
+    """Count the units of the masked table that are unique by all their records together; None without a unit."""
     if unit is None or unit not in after.names:
         return None
     words = fingerprints(unit_words(after, unit), row_hashes(after.cells(outsider)))

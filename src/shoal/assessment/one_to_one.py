@@ -129,7 +129,7 @@ def _assign(Z: Floats, W: Floats, groups: Ints, rows: Ints) -> Floats:
 
 
 def _neighbourhood(W: Floats, groups: Ints, rows: Ints, centre: int) -> tuple[Ints, int]:
-    """Return the whole groups nearest to a record by released values, and the number of their records that count."""
+    """Return the records of the groups nearest to a central record, and the number of these records that count."""
     if len(rows) <= ASSIGNED_AT_ONCE:
         return rows, len(rows)
     present = np.flatnonzero(~np.isnan(W[centre]))

@@ -39,7 +39,7 @@ class Propensity:
 
 
 def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
-    """Fit a logistic regression that predicts the table of a record, and return its performance.
+    """Fit a logistic regression that predicts the source table of a record, and return its performance.
 
     This is the propensity-score measure of Woo, Reiter, Oganian and Karr (2009). The classifier sees the standardised
     columns, their squares and their products: group means preserve every mean, so a linear classifier could not

@@ -36,7 +36,7 @@ WAYS_OUT = (
 def check_order(
     before: Table, after: Table, masked: Sequence[Name], by: Sequence[Name], kinds: Mapping[Name, Kind]
 ) -> tuple[bool, list[str]]:
-    """Refuse masked records in another order than the originals, if unmasked columns show the order.
+    """Refuse masked records that unmasked columns show to be in another order than the originals.
 
     Strata (`by`) may have been joined, and units may be renumbered. Return True if the order is certain, and notes.
     """

@@ -48,12 +48,12 @@ class Coefficient:
 
     @property
     def inside(self) -> bool:
-        """Return True if the estimate after is within the 95 % interval of the estimate before."""
+        """Return True if the masked estimate is within the 95 % interval of the original estimate."""
         return bool(abs(self.value.after - self.value.before) <= Z95 * self.error)
 
     @property
     def overlap(self) -> float:
-        """The overlap of the two 95 % intervals as the mean of its shares of both: 1 if equal, 0 if disjoint.
+        """The overlap of the two 95 % intervals, as the mean of its share of each: 1 if equal, 0 if disjoint.
 
         A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006).
 

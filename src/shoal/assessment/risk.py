@@ -156,7 +156,7 @@ class Risk:
     # None if the masked table has no unit column.
     units: UnitUniqueness | None = field(default=None, kw_only=True)
     linkage: Linkage | None  # None if records are not paired with their originals
-    intervals: Intervals | None  # None likewise, and without numeric columns
+    intervals: Intervals | None  # None in the same case, and without numeric columns
     attributes: tuple[Attribute, ...] = ()
     # Measures taken on request (`shoal.assessment.measure_registry`).
     one_to_one: OneToOne | None = None

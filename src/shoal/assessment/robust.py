@@ -104,7 +104,7 @@ def measure(tables: TablePair) -> RobustIntervals:
 
 
 def _nearest(Q: Floats) -> Floats:
-    """Return each record's distance to the nearest other one; handle equal records first, which would slow a tree."""
+    """Return each record's distance to the nearest other record; treat equal records separately for speed."""
     from scipy.spatial import cKDTree
 
     alike = identical_records(Q)

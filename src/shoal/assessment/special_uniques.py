@@ -181,7 +181,7 @@ def minimal_uniques(codes: Ints) -> MinimalUniques:
 
 
 def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
-    """Return the records that are unique by all columns, and a bit mask of those that are unique by each set."""
+    """Return the records that are unique by all columns and, per set of columns, a bit mask of those unique by it."""
     rows = identical_records(list(codes.T))
     single = np.flatnonzero(group_sizes(rows)[rows] == 1)
     sets: dict[tuple[int, ...], Bits] = {}

@@ -100,7 +100,7 @@ def il1s(columns: Sequence[RankedColumn]) -> float:
 
 
 def wasserstein(column: RankedColumn) -> float:
-    """Return the first Wasserstein distance, which is the mean distance between sorted values for equal counts.
+    """Return the first Wasserstein distance: for equal counts, the mean distance between sorted values.
 
     Examples
     --------

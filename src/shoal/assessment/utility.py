@@ -176,7 +176,7 @@ class Utility:
 
     @property
     def covariance_change(self) -> float:
-        """The mean absolute change of variances and covariances, relative to products of standard deviations before."""
+        """The mean absolute change of variances and covariances, relative to the original standard deviations."""
         before, after = self.covariance
         sd = np.sqrt(np.diag(before))
         above = np.triu(np.ones(before.shape, dtype=np.bool_)) & np.isfinite(after - before) & (np.outer(sd, sd) > 0)
@@ -216,10 +216,9 @@ def utility(
 ) -> Utility:
     """Compute all measures of utility except those taken on request.
 
-        Without an embedding, all columns are numeric.
-
-    `placed` and `ordered` are the coordinates of the records and the sorted numeric columns, if already computed.
-    Weights affect means and standard deviations; the seed determines samples.
+    Without an embedding, all columns are numeric. `placed` and `ordered` are the coordinates of the records and the
+    sorted numeric columns, if already computed. Weights affect means and standard deviations; the seed determines
+    samples.
 
     Examples
     --------
@@ -254,7 +253,7 @@ def utility(
 
 
 def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats | None = None) -> ColumnChange:
-    """Compare a numeric column before and after masking, without missing cells; weights affect mean and sd only."""
+    """Compare a numeric column before and after masking, without missing cells; weights affect only `mean` and `sd`."""
     x, y = column.x, column.y
     if not len(x):
         nothing = Pair(float("nan"), float("nan"))

@@ -80,7 +80,7 @@ class Trial:
 
     @property
     def risk(self) -> float:
-        """The greater of linked and chance.
+        """The greater of `linked` and `chance`.
 
         A poor partition moves records so far that linkage fails more often than chance; an intruder who finds the right
         group in another way still succeeds with probability `chance`.
@@ -105,7 +105,7 @@ class Attempt(NamedTuple):
     groups: Groups
 
     def measure(self) -> Trial:
-        """Measure the loss and risk of the groups; verify that they have the requested size."""
+        """Measure the loss and risk of the groups, and verify that the groups have the requested size."""
         plan, arrays, released = self.groups.plan, self.records.original(), self.records.answers()["released"]
         request, cell = plan.request, number_of_cells(arrays, plan.own[0])
         identical = identical_records(released, plan.strata[cell])

@@ -32,9 +32,9 @@ __all__ = ["Answers", "ConfidentialTable", "check_group_size", "column_sets", "p
 
 @dataclass(frozen=True)
 class Answers:
-    """A categorical column: its categories, the code of each record, and the number of cells with another value.
+    """A categorical column: its categories, the code of each record, and the number of cells outside the categories.
 
-    Cells with another value count as the last category.
+    Cells outside the categories count as the last category.
     """
 
     name: Name

@@ -81,7 +81,7 @@ ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
 
 @dataclass(frozen=True)
 class TreeModel:
-    """A distribution of coded records: the histogram of the root, and the pair counts of each parent and child."""
+    """A tree-shaped distribution of coded records: the root's histogram, and pair counts of each parent and child."""
 
     # The root column, and the expected counts of its codes.
     root: int
@@ -91,7 +91,7 @@ class TreeModel:
     branches: tuple[tuple[int, int, Floats], ...]
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:
-        """Return n records in random order, as near to the expected counts as whole numbers allow."""
+        """Return n records in random order, as close to the expected counts as whole numbers allow."""
         codes = np.empty((n, 1 + len(self.branches)), dtype=np.int64)
         codes[:, self.root] = spread(self.histogram, n, rng)
         for parent, child, counts in self.branches:

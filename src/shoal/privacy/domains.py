@@ -1,4 +1,4 @@
-"""Domains of the published columns: public knowledge set by the user, not read from the data.
+"""Domains of the published columns, set by the user from public knowledge and not read from the data.
 
 The sensitivity of a column is the width of its domain, so bounds read from the data reveal something about the data.
 Bins divide a domain by public knowledge alone, into equal parts of an interval or into the listed categories.
@@ -155,7 +155,7 @@ class NumberBins:
         return np.clip(parts, 0, self.size - 1).astype(np.int64)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return a random value from each bin, uniformly distributed within the bin."""
+        """Return a uniformly distributed random value from the bin of each code."""
         parts = (codes + rng.random(len(codes))) / self.size
         return np.clip(self.lower + parts * (self.upper - self.lower), self.lower, self.upper)
 
@@ -195,7 +195,7 @@ class WholeBins:
         return np.clip(parts, 0, self.size - 1)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return a random number from each bin, uniformly distributed within the bin."""
+        """Return a uniformly distributed random integer from the bin of each code."""
         return rng.integers(self.starts[codes], self.starts[codes + 1]).astype(np.float64)
 
 

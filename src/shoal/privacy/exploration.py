@@ -81,7 +81,7 @@ class Exploration:
 
     @property
     def origin(self) -> str:
-        """The origin of the figures and their permitted readers."""
+        """A phrase that states the source of the figures and who may read them."""
         if self.private:
             return "computed from the confidential values: for the data holder, not for release"
         return "in the worst case, from public figures alone: number of records, bounds and epsilon"

@@ -144,7 +144,7 @@ def _draw_again(sums: Ints, sensitivity: int, epsilon: float, rng: np.random.Gen
 
 
 def noisy_counts(counts: Ints, sensitivity: float, rho: float, rng: np.random.Generator | None = None) -> Ints:
-    """Return counts with noise that spends ρ (zCDP).
+    """Add noise to counts; the noisy counts spend ρ (zCDP).
 
     `sensitivity` is the greatest Euclidean distance between the counts of neighbouring tables; ρ is spent on the whole
     vector. With `rng` the result is reproducible and not private.

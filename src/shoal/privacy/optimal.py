@@ -126,7 +126,7 @@ def _sums(x: Floats, table: Floats) -> None:
 
 @kernel(inline=True, error_model="numpy")
 def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
-    """Return by how much the later predecessor shortens the path to j; the sign of the result is exact."""
+    """Return the reduction in the length of the path to j by the later predecessor; its sign is exact."""
     ahead = (table[late, PATH] - table[early, PATH]) + (table[late, PATH_LOW] - table[early, PATH_LOW])
     sum_late = (table[j, SUM] - table[late, SUM]) + (table[j, SUM_LOW] - table[late, SUM_LOW])
     sum_early = (table[j, SUM] - table[early, SUM]) + (table[j, SUM_LOW] - table[early, SUM_LOW])
@@ -186,7 +186,7 @@ def _first_better(table: Floats, noise: Floats, late: int, early: int, after: in
 
 
 def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """Multiply and add with one rounding."""
+    """Multiply and add with a single rounding."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)

@@ -54,7 +54,7 @@ class Unit:
 
 
 def read_unit(unit: Name | None, contributions: object) -> Unit | None:
-    """Check the unit column and its contributions; return None without a unit, when ε protects single records.
+    """Check and return the privacy unit; return None if ε protects single records.
 
     Examples
     --------

@@ -44,7 +44,7 @@ CALLER = 6  # stack frames from a warning here to the caller of publish
 
 @dataclass(frozen=True)
 class PublicationPlan:
-    """A plan of a publication, which contains all decisions made before a budget is spent."""
+    """The plan of a publication, with all decisions made before a budget is spent."""
 
     # The table, the method, the whole budget and the requested group size.
     prepared: ConfidentialTable

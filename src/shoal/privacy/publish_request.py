@@ -224,5 +224,5 @@ class PublishRequest(Request):
 
     @property
     def entry(self) -> PublicationMethod:
-        """The method's entry in the list of methods."""
+        """The entry of the method in the list of publication methods."""
         return find_publication_method(self.method)

@@ -137,7 +137,7 @@ def in_order(order: Ints, k: int) -> Ints:
 
 
 def _mdav_of_column(column: Floats, k: int) -> Ints:
-    """Group one column like MDAV, in O(n log n): its two extreme records are the least and the greatest value."""
+    """Group one column with MDAV in O(n log n), with its least and greatest values as the two extreme records."""
     values, order = sort_values(column)
     n = len(values)
     group = np.empty(n, dtype=np.int64)

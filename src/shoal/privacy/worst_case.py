@@ -42,7 +42,7 @@ def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int
 
 
 def least_worst_case_sse(n: int, epsilon: float, width: float) -> float:
-    """Return the least `worst_case_sse` over all k, which also limits groups chosen for the least error.
+    """Return the least `worst_case_sse` over all k, an upper limit also for groups with the least total error.
 
     Examples
     --------

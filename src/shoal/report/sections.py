@@ -134,7 +134,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
 
 
 def columns_tables(utility: Utility) -> list[PageTable]:
-    """Return two tables with the change of every column, for numbers and for categories."""
+    """Return the tables with the changes of the numeric and of the categorical columns."""
     tables = [_numbers_table(utility), _categories_table(utility)]
     return [table for table in tables if table.rows]
 
@@ -294,7 +294,7 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
 
 
 def prices(priced: Sequence[Price]) -> Section | None:
-    """Return the section with the costs of promises; None if no promise was tried in several ways."""
+    """Return the section with the costs of promises; None if no promise was tried with several values."""
     if not priced:
         return None
     axes = {
@@ -343,7 +343,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
 
 
 def trials_table(comparison: Comparison) -> Section:
-    """Return the section with all runs of a comparison and the methods left out."""
+    """Return the section with all runs of a comparison and the left-out methods."""
     head, *rows = comparison.cells()
     text = [
         (
