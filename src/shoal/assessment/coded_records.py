@@ -40,8 +40,8 @@ class CodedRecords:
     X: Floats
     embedding: Embedding
     alike: Ints | None = None  # the same number for records that an outsider cannot distinguish before masking
-    lost: Floats | None = None  # numbers that masking made missing; NaN elsewhere
-    scales: Mapping[Name, Scale] = field(default_factory=dict)  # of date, time and duration columns
+    lost: Floats | None = None  # values that masking made missing; NaN elsewhere
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # scales of date, time and duration columns
     weights: Floats | None = None  # record weights; None if group means are unweighted
     left_out: float = 0.0  # suppressed records per released record
 

@@ -121,7 +121,7 @@ def _recursive(group: Ints, counts: Ints, sizes: Ints, c: float) -> Ints:
     first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     before = np.cumsum(counts) - counts
     rest = sizes[group] - (before - before[first][group])
-    # The rest decreases with l, so the values that satisfy the condition come first.
+    # The remainder decreases with l, so the values that satisfy the condition come first.
     largest: Ints = np.maximum(1, np.bincount(group, counts[first][group] < c * rest)).astype(np.int64)
     return largest
 

@@ -116,9 +116,9 @@ def intervals(columns: Sequence[RankedColumn]) -> Intervals:
 def record_intervals(columns: Sequence[RankedColumn], records: int) -> RecordIntervals:
     """Return the shares of records whose originals are all close to released values; missing cells do not count.
 
-    An original x is within the interval of its released value y if |x − y| ≤ w·S, where S is the standard deviation (n
-    − 1) of the released column, as in ``dRisk`` of sdcMicro (Templ, Kowarik and Meindl 2015), or if it is between the
-    released values that are w·n ranks below and above y.
+    By standard deviation, an original x is within the interval of its released value y if |x − y| ≤ w·S. S is the
+    standard deviation (n − 1) of the released column, as in ``dRisk`` of sdcMicro (Templ, Kowarik and Meindl 2015). By
+    rank, x must be between the released values that are w·n ranks below and above y.
 
     Examples
     --------

@@ -1,13 +1,13 @@
 """Population risk: the probability that an intruder finds a sample record in the population by its key.
 
-R. Benedetti and L. Franconi (1998), L. Franconi and S. Polettini, Individual risk estimation in μ-Argus (PSD 2004). For
-f records with the same key in the sample, whose weights sum to F, the number of people with this key in the population
-is modelled as negative binomial with p = f/F. The risk of each record is the expected inverse of this number,
+R. Benedetti and L. Franconi (1998), L. Franconi and S. Polettini, Individual risk estimation in μ-Argus (PSD 2004). Let
+f sample records with the same key have weights that sum to F. The number of people with this key in the population is
+modelled as negative binomial with p = f/F. The risk of each record is the expected inverse of this number,
 
     r = (p / f) ₂F₁(1, 1; f + 1; 1 − p),
 
-which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2, the risk is computed as p / (f − (1 − p)), which is up to 4 %
-larger, as in ``indivRisk`` and ``measure_risk`` of sdcMicro. A missing cell counts as a separate value; it does not
+which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2, the risk is computed as p / (f − (1 − p)), as in ``indivRisk``
+and ``measure_risk`` of sdcMicro; this value is up to 4 % larger. A missing cell counts as a separate value; it does not
 match all others. The computation takes O(n) time once the keys are numbered.
 """
 

@@ -142,7 +142,7 @@ def _least_squares(y: Floats, X: Floats) -> tuple[Floats, Floats]:
     design = np.column_stack([np.ones(len(y)), X])
     complete = ~np.isnan(np.column_stack([design, y])).any(axis=1)
     design, y = design[complete], y[complete]
-    coefficients, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)  # the default of NumPy 2
+    coefficients, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)  # None is the default of NumPy 2
     residuals = y - design @ coefficients
     freedom = len(y) - rank
     variance = residuals @ residuals / freedom if freedom > 0 else np.nan

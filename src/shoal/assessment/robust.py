@@ -1,7 +1,7 @@
 """Robust statistics of a numeric table: a covariance that resists outliers, and risk by robust distance.
 
 M. Templ and B. Meindl, Robust statistics meets SDC: new disclosure risk measures for continuous microdata masking (PSD
-2008): a record far from the bulk of the table is found more easily, so a wider interval around it counts as too close.
+2008). A record far from the bulk of the table is found more easily, so a wider interval around it counts as too close.
 The covariance is scikit-learn's minimum covariance determinant (Rousseeuw and Van Driessen 1999), on at most 10,000
 records. Its starts are random, so results agree only approximately with ``robustbase::covMcd`` of R.
 """
@@ -75,7 +75,7 @@ def robust_intervals(X: Floats, Y: Floats, *, seed: int = 0) -> RobustIntervals:
 
     x and y are both tables, each standardised by its own means and standard deviations. With the robust covariance C of
     x, a record has the distance δ = √(xᵀC⁻¹x); it is too close if |xⱼ − yⱼ| < 0.01·0.05·δ in some column j. It is
-    isolated if every other y is farther than 0.05. Constant columns do not count. O(n log n).
+    isolated if every other y is farther than 0.05. Constant columns do not count. The measure takes O(n log n) time.
 
     Examples
     --------

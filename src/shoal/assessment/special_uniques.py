@@ -2,9 +2,9 @@
 
 A. M. Manning, D. J. Haglin and J. A. Keane, A recursive search algorithm for statistical disclosure assessment (2008);
 M. J. Elliot, A. M. Manning and R. W. Ford, A computational algorithm for handling the special uniques problem (2002). A
-minimal sample unique (MSU) of a record is a set of columns by which the record is unique, although it is not unique by
-any proper subset of them. An MSU of m out of d columns scores (d − m)!, and the score of a record is the sum over its
-MSUs, as in ``suda2`` of sdcMicro.
+minimal sample unique (MSU) of a record is a minimal set of columns by which the record is unique: no proper subset
+suffices. An MSU of m out of d columns scores (d − m)!, and the score of a record is the sum over its MSUs, as in
+``suda2`` of sdcMicro.
 
 All sets of columns are examined, each as a refinement of the set without its last column. Records that are already
 unique are left out, as in SUDA2, because they are unique by every larger set and equal to no other record. Of several
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "measure", "minimal_uniques", "special_uniques"]
 
-MOST_COLUMNS = 12  # 4,095 sets
+MOST_COLUMNS = 12  # the limit corresponds to 4,095 sets of columns
 Bits = NDArray[np.uint8]
 
 

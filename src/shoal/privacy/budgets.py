@@ -68,9 +68,9 @@ def split_budget(
     """Divide ε among columns; the shares never sum to more than ε.
 
     Rule ``"sensitivity"`` divides in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get
-    noise of the same scale. ``"even"`` gives every set of jointly grouped columns the same share and divides it within
-    the set in proportion to the width, which gives the paper's noise for whole records. A mapping sets the share of
-    each column.
+    noise of the same scale. ``"even"`` gives every set of jointly grouped columns the same share and divides this share
+    within the set in proportion to the width. For whole records, this yields the noise of the paper. A mapping sets the
+    share of each column.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def split_budget(
             f"of epsilon, got {rule!r}."
         )
     largest = int(np.argmax(shares))
-    while math.fsum(shares) > epsilon:  # rounding must not spend more than epsilon
+    while math.fsum(shares) > epsilon:  # rounding errors must not raise the sum above epsilon
         shares[largest] = np.nextafter(shares[largest], 0)
     if not (shares > 0).all():
         name = names[int(np.argmin(shares))]
@@ -180,7 +180,7 @@ def guess_of(rho: float, epsilon: float) -> float:
     """Return the greatest probability of a correct guess between two equally likely values of a record.
 
     An attacker who knows all other records and sees a ρ-zCDP release can distinguish two neighbouring tables with an
-    advantage of at most √(ρ/2) (Pinsker's inequality), and no greater than ε and δ allow.
+    advantage of at most √(ρ/2) (Pinsker's inequality). The advantage is also limited by ε and δ.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """Counts of codes in single columns, column pairs and nested ranges, measured with noise and fitted to the public n.
 
 Neighbouring tables have the same number of records and differ in at most m records, all of one unit (in a single record
-if m = 1). In a table of counts, each of the m records leaves one cell and enters another; in the worst case, all m
-records share the same two cells. The counts then change by m·√2 in Euclidean distance, and by 2m in sum. L tables of
+if m = 1). In a table of counts, each of the m records leaves one cell and enters another. In the worst case, all m
+records share the same two cells, and the counts change by m·√2 in Euclidean distance, and by 2m in sum. L tables of
 counts of the same records change by at most m·√(2L) in Euclidean distance.
 
 A table of counts is measured at several levels: its halves along every axis, its quarters, and so on down to the cells.
-The measurements of each range are averaged from the cells upwards; then n is distributed from the whole table
+The measurements of each range are averaged from the cells upwards. Then n is distributed from the whole table
 downwards, so that the parts of a range are as near as possible to their noisy counts (M. Hay, V. Rastogi, G. Miklau and
 D. Suciu, Boosting the accuracy of differentially private histograms through consistency, 2010; extended here to two
 axes and to counts of at least 0). Large ranges then have far less noise than the sums of their cells. A domain that is
@@ -121,7 +121,7 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> 
         weight = parts.shape[1] * variances[-1] / (1 + parts.shape[1] * variances[-1])
         averaged.append(weight * level + (1 - weight) * parts.sum(axis=1).reshape(level.shape))
         variances.append(weight)
-    # Downwards: divide each range's count among its parts; parts beyond the table get nothing.
+    # Downwards: divide each range's count among its parts; parts outside the table receive 0.
     fitted = np.full((1,) * len(shape), float(n))
     for counts, variance in zip(averaged[::-1], variances[::-1], strict=True):
         noisy = np.where(_within(counts.shape, shape), counts, NEVER)

@@ -4,10 +4,10 @@ R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest: a scalable and g
 private synthetic data (2021), where the method is called MST. It is Kruskal's algorithm for a maximum spanning tree,
 except that the exponential mechanism chooses among the pairs that connect two parts of the tree.
 
-The score of a pair is the distance of its counts from the counts expected for independent columns, Σ|count − expected|,
-minus the distance expected from chance and from the noise of the later measurement. The expected counts come from noisy
-histograms and are rounded, so a score is a whole number that changes by at most 2m when the m records of a unit change.
-O(n d² + d³) for n records and d columns.
+The score of a pair is the distance of its counts from the counts expected for independent columns, Σ|count − expected|.
+The distance expected from chance and from the noise of the later measurement is subtracted. The expected counts come
+from noisy histograms and are rounded. A score is therefore a whole number that changes by at most 2m when the m records
+of a unit change. The choice takes O(n d² + d³) time for n records and d columns.
 
 The probability of a record is the probability of its root value, multiplied by the conditional probability of each
 other value given the value of the parent column. The model therefore needs only the counts of the pairs along the tree.

@@ -4,9 +4,9 @@ Averaging in groups preserves the sum of a column. The noisy sums divided by n t
 clipped column, with noise of standard deviation scale · √(2 · groups)/n. Truncation to the domain would bias this
 estimate towards the middle, so estimates are computed before truncation.
 
-If the groups follow the order of the values, each group contains fixed ranks, and the noisy mean of the group at share
-q of the records estimates the q-quantile. Its noise has a standard deviation of scale · √2/size; the estimated quantity
-is the mean of the values at the ranks of the group.
+If the groups follow the order of the values, each group contains fixed ranks. The noisy mean of the group at share q of
+the records then estimates the q-quantile, with noise of standard deviation scale · √2/size. The estimated quantity is
+the mean of the values at the ranks of the group.
 """
 
 from __future__ import annotations

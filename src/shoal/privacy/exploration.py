@@ -1,7 +1,7 @@
 """Expected error of every method by k and ε, from closed forms; no noise is drawn and nothing is released.
 
 By default, the figures are upper limits on the error of any table of n records within the bounds, computed from public
-figures alone (`worst_case`). On request, they are computed from the confidential values: the expected SSE of a column
+figures alone (`worst_case`). On request, they are computed from the confidential values. The expected SSE of a column
 is then the SSE of its groups plus Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k
 chosen from confidential figures depends on the data, and ε does not cover the choice. One partition serves all ε,
 except for ``"optimal"``, whose groups depend on ε.

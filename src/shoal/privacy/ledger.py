@@ -1,6 +1,6 @@
 """Budget ledger of a data set: a JSON file of spent budgets, checked and written before each release.
 
-While a ledger is read and written, an operating system lock on a small file next to it excludes other processes; a
+While a ledger is read and written, an operating system lock on a small file next to it excludes other processes. A
 process that crashes releases this lock. Symbolic links are resolved first, so that all names of a ledger share one
 lock. A ledger with a second hard link is refused, because the other name would keep the old sum. Amounts are added as
 decimals, as typed: ten times 0.1 is 1.

@@ -5,7 +5,7 @@ score is the choice of the exponential mechanism.
 
 Naive floating-point Laplace noise leaks the value in its low bits (Mironov 2012), and a sum of floats is more sensitive
 than in theory. So no float is used before the noise is added. The clipped values become whole numbers on a grid over
-the public domain, so that group sums are exact, and a change of one record changes a sum by at most the number of grid
+the public domain, so that group sums are exact. A change of one record changes a sum by at most the number of grid
 steps. OpenDP's discrete Laplace mechanism (exact arithmetic, system randomness) then makes the sums private: one call
 with one scale serves groups of every size. Dividing by the size, converting back to units and truncating to the domain
 are post-processing.
@@ -181,8 +181,8 @@ def within_budget(make: Callable[[float], Any], sensitivity: float, rho: float, 
 def noisy_largest(scores: Ints, sensitivity: int, rho: float, rng: np.random.Generator | None = None) -> int:
     """Return the index of the greatest noisy score; the choice spends ρ (zCDP).
 
-    Gumbel noise of scale s makes this the exponential mechanism with ε = 2·sensitivity/s, which is ε²/8-zCDP (its range
-    is bounded), so the scale equals that of Gaussian noise for the same ρ.
+    Gumbel noise of scale s makes this the exponential mechanism with ε = 2·sensitivity/s. The mechanism is ε²/8-zCDP
+    because its range is bounded, so s equals the scale of Gaussian noise for the same ρ.
 
     `sensitivity` is the greatest change of one score between neighbouring tables. With `rng` the result is reproducible
     and not private.

@@ -1,15 +1,15 @@
 """Partition of one column with the least total loss from averaging and noise.
 
 Algorithm 3 of J. Soria-Comas and J. Domingo-Ferrer, Differentially private data publishing via optimal univariate
-microaggregation and record perturbation (2018): node j of a graph represents the j smallest values; the arc (i, j)
+microaggregation and record perturbation (2018). Node j of a graph represents the j smallest values, and the arc (i, j)
 represents the group of the values i+1 … j. The length of an arc is the SSE of its group plus the group's share of the
 noise, size × variance. Groups have no maximum size, so there are n²/2 arcs and the paper's algorithm takes Θ(n²) time.
 
 Both parts of the length satisfy the quadrangle inequality; the noise does if size × variance is convex in the size, as
-2(Δ/ε)²/size is. Once a later predecessor is better for some node, it therefore remains better for all later nodes, and
-a queue holds the predecessors in the order in which they become best (Galil and Giancarlo 1989). Newton's method,
-started at the last such node, and then bisection find the node from which one predecessor is better than another. This
-takes O(n log n) time at worst, a few comparisons per node in practice, and O(n) memory.
+2(Δ/ε)²/size is. Once a later predecessor is better for some node, it therefore remains better for all later nodes. A
+queue holds the predecessors in the order in which they become best (Galil and Giancarlo 1989). Newton's method, started
+at the last such node, and then bisection find the node from which one predecessor is better than another. This takes
+O(n log n) time at worst, a few comparisons per node in practice, and O(n) memory.
 
 Exactness: the SSE is the sum of squares, which no partition changes, minus the sum of sum²/size over all groups. Sums
 and path lengths are kept in double-double arithmetic (32 digits). A comparison is made in float64 first, with a bound

@@ -14,13 +14,13 @@ two tables with the same number of records that differ in at most m records, all
   Less noise would not suffice, because all m records may be in one group, whose mean then changes by m Δ_i/size.
 
 Like the bounds, m is public knowledge. The greatest number of records per unit in the table would reveal something
-about the table, so shoal never derives m from it. Values outside bounds are clipped, but surplus records are not
-suppressed: otherwise the number of released rows, which counts as public, would depend on the records of single units.
+about the table, so shoal never derives m from it. Values outside the bounds are clipped, but surplus records are not
+suppressed. Otherwise, the number of released rows, which counts as public, would depend on the records of single units.
 Therefore, a table in which a unit has more than m records is refused before anything is recorded or drawn. The refusal
-depends only on the unit column, and the release only on the published values: two tables with the same units and
-different values are either both refused or both accepted. The refusal is a message to the data holder, and its text
-depends on neither the unit nor the number of its records. Anyone else who sees the message learns that m was wrong. A
-released table reveals that no unit has more than m records, which the published m states anyway.
+depends only on the unit column, and the release only on the published values. Two tables with the same units and
+different values are therefore either both refused or both accepted. The refusal is a message to the data holder, and
+its text depends on neither the unit nor the number of its records. Anyone else who sees the message learns that m was
+wrong. A released table reveals that no unit has more than m records, which the published m states anyway.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from shoal.tables.table import check_name
 
 __all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
 
-LARGE = 10.0  # a large ε: e^10 is 22,000
-LITTLE = 0.05  # a very small share, relative to an even share of ε
+LARGE = 10.0  # an ε above this is large: e^10 is 22,000
+LITTLE = 0.05  # a share below this fraction of an even share of ε is very small
 CALLER = 6  # stack frames from a warning here to the caller of publish
 
 

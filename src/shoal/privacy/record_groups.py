@@ -116,10 +116,11 @@ def in_order(order: Ints, k: int) -> Ints:
     least the i-th smallest value of the old one, because no more values than before lie below any limit. Group sizes
     depend on n and k alone, so group g contains the same ranks before and after, and its sum does not decrease. All
     sums together grow by b − a. Since none decreases, the sum of their absolute changes is also b − a, which is at most
-    Δ; for a value that decreases, exchange the two columns. (One changed value can change all n/k sums, and the paper
-    assumes n/k · Δ; but the gain of one group is the loss of its neighbour, and the sum telescopes.) So Laplace noise
-    of scale Δ/ε on every sum, Δ/(kε) on a mean of k, is ε-differentially private from raw to released column
-    (Definition 1). Rounding values to a grid keeps their order, and the proof holds for the numbers on the grid.
+    Δ. For a value that decreases, exchange the two columns. (One changed value can change all n/k sums, and the paper
+    therefore assumes n/k · Δ. But the gain of one group is the loss of its neighbour, so the sum telescopes.) Laplace
+    noise of scale Δ/ε on every sum, which is Δ/(kε) on a mean of k, is therefore ε-differentially private from raw to
+    released column (Definition 1). Rounding values to a grid keeps their order, and the proof holds for the numbers on
+    the grid.
 
     With several columns, each column has its own order, and the release does not match rows to records. The proof holds
     for each column, and the budgets of the columns add up. The proof does not hold along an order of whole records,

@@ -2,7 +2,7 @@
 
 The limits follow from n, ε and the width Δ of the domain, which are public. In the worst table for averaging, the
 largest group has half of its m records at each end of the domain, so its SSE is m (Δ/2)². (Groups of neighbours in a
-column have disjoint ranges, which sum to at most Δ; the SSE of a group is at most size · range²/4, so the total is
+column have disjoint ranges, which sum to at most Δ. The SSE of a group is at most size · range²/4, so the total is
 greatest if the largest group spans the whole domain.) The noise adds 2 (Δ/ε)² Σ 1/size.
 
 Proposition 8 assumes that k divides n, so that all groups have k records. Otherwise, the remainder joins one group,

@@ -170,7 +170,7 @@ def _counted(publication: Publication, name: Name) -> list[str]:
 def _released(publication: Publication) -> Section:
     table = open_table(publication.data)
     places = {name: name for name in table.names}
-    if isinstance(publication.data, np.ndarray):  # arrays have new column numbers
+    if isinstance(publication.data, np.ndarray):  # the columns of a released array are renumbered
         unprotected = publication.parameters["keep"]
         places = {name: place for place, name in enumerate(sorted([*publication.columns, *unprotected]))}
     rows, estimates = [], []
