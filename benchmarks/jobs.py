@@ -380,7 +380,7 @@ JOBS = (
     ),
     Job(
         "a last line that says Total", "generated", lambda: firm_table(1000).select("region", "sector", "employees", "sales", "wages"),
-        (("shoal mask in.csv -k 5 -c employees,sales --by region -o out.csv", "a line of totals is no record. Remove it."),),
+        (("shoal mask in.csv -k 5 -c employees,sales --by region -o out.csv", "contains the totals of all records above in employees, sales. Remove this line."),),
         write=_total_line,
     ),
     Job(

@@ -172,7 +172,7 @@ def test_a_query_without_a_result_is_refused_in_one_line(people, query, reason):
 def test_options_that_databases_do_not_support_are_refused_by_name(people, tmp_path):
     out = tmp_path / "out.parquet"
     for setting in ({"engine": "local"}, {"memory": "1GB"}, {"engine": "dask"}, {"engine": "spark"}):
-        with pytest.raises(InputError, match=rf"{next(iter(setting))}=.*export it to a Parquet file"):
+        with pytest.raises(InputError, match=rf"{next(iter(setting))}=.*export a larger table to a Parquet file"):
             shoal.mask(people, 5, query="people", output=out, **setting)
     for setting in ({"delimiter": ";"}, {"skip_rows": 2}, {"sheet": "people"}):
         with pytest.raises(InputError, match=rf"'{next(iter(setting))}' requires"):

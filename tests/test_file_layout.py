@@ -136,8 +136,8 @@ def test_engines_that_read_in_parts_refuse_a_layout(tmp_path, engine, layout):
     ("layout", "error", "words"),
     [
         ({"skip_rows": 31}, FileError, "has no records below skip_rows=31"),
-        ({"skip_rows": -1}, InputError, "'skip_rows' must be a whole number of at least 0, got -1"),
-        ({"skip_rows": "2"}, InputError, "'skip_rows' must be a whole number of at least 0, got '2'"),
+        ({"skip_rows": -1}, InputError, "'skip_rows' must be a number of lines, 0 or more, got -1"),
+        ({"skip_rows": "2"}, InputError, "'skip_rows' must be a number of lines, 0 or more, got '2'"),
     ],
 )
 def test_impossible_layouts_are_refused(tmp_path, layout, error, words):
@@ -186,7 +186,7 @@ def test_a_wrong_sheet_is_refused_with_the_names_of_all(workbook):
 def test_a_note_reports_other_sheets(tmp_path, workbook):
     assert any("has 2 sheets" in note and "'sheet'" in note for note in shoal.mask(workbook, 5, **ASKED).notes)
     done = command("mask", workbook, "-k", 5, "-c", "age", "-c", "pay", "-o", tmp_path / "out.csv")
-    assert "the file has 2 sheets, and only the first was read; --sheet selects another" in done.stdout
+    assert "the file has 2 sheets, and only the first was read; --sheet names another" in done.stdout
 
 
 def test_every_command_takes_a_sheet(tmp_path, workbook):

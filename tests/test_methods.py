@@ -416,8 +416,8 @@ import shoal
 
 
 class Scaled:
-    def __call__(self, X, k, scale=1.0):
-        return shoal.partition(X * scale, k, "mdav")
+    def __call__(self, X, k, factor=1.0):
+        return shoal.partition(X * factor, k, "mdav")
 
 
 def small(X, k):

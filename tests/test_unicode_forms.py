@@ -116,7 +116,7 @@ def test_ancestors_in_two_forms_are_one():
     kind = shoal.Hierarchy({"a": [NFC, "all"], "b": [NFD, "all"], NFD: [NFC, "all"]})
     table = pl.DataFrame({"name": ["a", "b", NFD, "a", "b", NFD]})
     assert set(shoal.mask(table, 6, columns="name", kinds={"name": kind}).data["name"]) == {NFD}
-    with pytest.raises(InputError, match=f"has '{NFC}' below 'a' and below 'b'"):
+    with pytest.raises(InputError, match=f"has '{NFC}' below both 'a' and 'b'"):
         shoal.Hierarchy({NFC: ["a", "all"], NFD: ["b", "all"]})
 
 

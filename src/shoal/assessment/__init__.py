@@ -1,1 +1,1 @@
-"""Measures of the utility and the risk of a release: one file per measure, one entry point (`shoal.assess`)."""
+"""Measures of the utility and the risk of a release: one module per measure, and one entry point (`shoal.assess`)."""

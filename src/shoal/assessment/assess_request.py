@@ -1,4 +1,4 @@
-"""The parameters of an assessment, each described once."""
+"""Parameters of an assessment; each parameter is described only here."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ __all__ = ["AssessRequest"]
 
 
 def _users(name: str) -> str:
-    """Name the measures that use a parameter."""
+    """Return the names of the measures that use a parameter."""
     return " or ".join(f"``{measure}``" for measure in MEASURES if name in MEASURES[measure].uses)
 
 
 @dataclass(frozen=True)
 class OriginalOptions(ReadingOptions):
-    """The options of the original; a masked table has a header and one sheet."""
+    """The reading options of the original; a masked table always has a header and one sheet."""
 
-    skip_rows: int | None = shared(
-        ReadingOptions, "skip_rows", help="Lines to skip above the header of the original."
-    )
+    skip_rows: int | None = shared(ReadingOptions, "skip_rows", help="Lines to skip above the header of the original.")
     no_header: bool | None = shared(
         ReadingOptions,
         "no_header",
@@ -150,12 +148,12 @@ class AssessRequest(Request):
 
     @property
     def names(self) -> list[Name]:
-        """The masked columns that the request names."""
+        """The columns that the request names as masked."""
         return as_names(self.columns)
 
     @property
     def codes(self) -> Codes:
-        """The codes for missing values per column."""
+        """The codes for missing values, keyed by column."""
         from shoal.tables.columns import read_codes
 
         return read_codes(self.missing_codes)

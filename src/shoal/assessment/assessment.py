@@ -24,17 +24,17 @@ FREQUENCIES = ["table", "cells", "emptied", "total variation %", "Hellinger"]
 
 @dataclass(frozen=True)
 class Assessment:
-    """The utility and the risk of a release.
+    """The result of an assessment: the utility and the risk of a release.
 
     Parameters
     ----------
     records
         The number of records.
     utility
-        The preserved statistics (`shoal.assessment.utility.Utility`).
+        Statistics before and after masking (`shoal.assessment.utility.Utility`).
     risk
-        The success of an intruder (`shoal.assessment.risk.Risk`); iterate over it for every measure with its meaning
-        and its limits.
+        The success of an intruder (`shoal.assessment.risk.Risk`). Iterate over this object for every measure with its
+        meaning and its limits.
     notes
         Further notes for the reader, as sentences.
     by
@@ -57,12 +57,12 @@ class Assessment:
 
     @property
     def uniques(self) -> int:
-        """The value of `singled_out`."""
+        """An alias of `singled_out`."""
         return self.singled_out
 
     @property
     def verified(self) -> str:
-        """The smallest group of the masked table in words; it applies to the named columns."""
+        """The size of the smallest group in the masked table, in words that name the masked columns and the strata."""
         names = [str(column.name) for column in self.utility.columns]
         within = f" within {', '.join(map(str, self.by))}" if self.by else ""
         noun = "value" if len(names) == 1 else "combination"
@@ -75,7 +75,7 @@ class Assessment:
         return self.risk.linkage is not None
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
-        """Return the tables to print, as text: title, head and rows of each."""
+        """Return the title, the header and the rows of each table to print, as text."""
         utility = self.utility
         head = ["column", "loss %", "mean", "change", "sd", "change", "Wasserstein", "KS", "rank corr."]
         columns = [
@@ -119,8 +119,8 @@ class Assessment:
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the assessment as one self-contained HTML page without any value of a single record.
 
-        The page omits quantiles and the original's regression, which almost reveal single values; they are printed
-        only.
+        The page omits quantiles and the original's regression, which almost reveal single values; the printed
+        assessment shows them.
         """
         return write_report("pages:assessment_page", path, self)
 
@@ -146,7 +146,7 @@ class Assessment:
 
 
 def _overall(utility: Utility) -> list[list[str]]:
-    """Return the measures of all columns together."""
+    """Return the rows of measures that cover all columns together."""
     rows = [["information loss", f"{utility.loss:.4f} %"]] if utility.paired else []
     if utility.numbers and utility.paired:
         rows.append(["IL1s", f"{utility.il1s:.4f} %"])

@@ -1,4 +1,4 @@
-"""Records in memory as numbers, with categories as codes: before masking and as released."""
+"""Coded records: tables in memory as numbers, with categories as codes, before masking and as released."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ __all__ = ["CodedRecords", "read_original", "read_pair"]
 
 @dataclass(frozen=True)
 class CodedRecords:
-    """Columns as numbers, with categories as codes, and the coordinates of their records."""
+    """The masked columns of a table as numbers, with categories as codes, and the coordinates of its records."""
 
     names: tuple[Name, ...]
     X: Floats
     embedding: Embedding
     alike: Ints | None = None  # the same number for records that an outsider cannot distinguish before masking
-    lost: Floats | None = None  # numbers that masking made missing; NaN elsewhere
-    scales: Mapping[Name, Scale] = field(default_factory=dict)  # of date, time and duration columns
-    weights: Floats | None = None  # of the records; None if group means are unweighted
+    lost: Floats | None = None  # values that masking made missing; NaN elsewhere
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # scales of date, time and duration columns
+    weights: Floats | None = None  # record weights; None if group means are unweighted
     left_out: float = 0.0  # suppressed records per released record
 
     @classmethod
     def of(cls, records: MemoryRecords, plan: Plan) -> CodedRecords:
-        """Return the records of a plan."""
+        """Return the original records of a plan."""
         return cls(plan.columns.masked, numbers_of(records.original(), plan.own[0]), plan.embedding)
 
     def scale_notes(self) -> tuple[str, ...]:
@@ -77,11 +77,11 @@ class CodedRecords:
         return self.embedding.place(U, scaling(U))
 
     def place(self, Y: Floats) -> Floats:
-        """Return the coordinates of other records with these columns."""
+        """Return the coordinates of other records with the same columns."""
         return self.embedding.apply(Y, self.scale)
 
     def loss(self, Y: Floats) -> tuple[float, Floats]:
-        """Return the loss of released values, in total and per column; include missing cells and suppressed records."""
+        """Return the loss of released values, in total and per column, with missing cells and suppressed records."""
         lost = None if self.lost is None else self.embedding.lost(self.lost, self.scale)
         return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost, left_out=self.left_out)
 
@@ -91,8 +91,8 @@ def read_pair(
 ) -> tuple[CodedRecords, Floats]:
     """Return the original records and the released records as numbers; categories have the codes of the original.
 
-    Cells that masking `blanked` are missing in both. `by` names strata and other unchanged columns that an outsider can
-    know.
+    If `blanked`, cells that masking made missing are missing in both. `by` names strata and other unchanged columns
+    that an outsider can know.
     """
     records = MemoryRecords(before)
     columns = find_scales(records, choose_masked(request, records.schema))
@@ -161,7 +161,7 @@ def read_original(release: Release, original: Any) -> tuple[CodedRecords, Floats
 
 
 def _fits(release: Release, before: CodedRecords, Y: Floats) -> bool:
-    """Return True if the losses match those of the release, in every column whose released values are unambiguous."""
+    """Return True if the losses match those of the release in every column with unambiguous released values."""
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
     _, losses = before.loss(Y)

@@ -1,4 +1,4 @@
-"""Attribute disclosure: shared values of a confidential column within groups."""
+"""Attribute disclosure: shared values of a sensitive column within groups."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RECURSIVE = 3.0  # c of recursive diversity, as in `shoal.Diversity`
 
 @dataclass(frozen=True)
 class Attribute:
-    """Attribute disclosure of a confidential column that was released unchanged.
+    """Attribute disclosure of a sensitive column that was released unchanged.
 
     Parameters
     ----------
     column
-        The confidential column.
+        The sensitive column.
     diversity
         l: the least number of distinct values in a group.
     entropy_diversity
@@ -34,12 +34,13 @@ class Attribute:
         The greatest l for which every group is recursively (3, l)-diverse: its most frequent value has fewer than three
         times as many records as the l-th most frequent and all rarer values together (Machanavajjhala et al. 2007).
     closeness
-        t: the greatest distance between a group's distribution and the table's, 0 to 1. Categories have equal
-        distances, numbers have distances in rank.
+        t: the greatest distance between a group's distribution and the table's, 0 to 1. Distances between categories
+        are all equal; distances between numbers are differences in rank.
     disclosed
         The share of records whose group has a single value.
     groups, homogeneous, concentrated
-        The number of groups; of groups in which all records share one value; of groups in which at least 90 % do.
+        The numbers of all groups, of groups in which all records share one value, and of groups in which at least 90 %
+        do.
     """
 
     column: Name
@@ -79,7 +80,7 @@ class Attribute:
 def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attribute:
     """Measure l-diversity (distinct, entropy, recursive) and t-closeness of a column by group.
 
-    If `numeric`, the codes 0, 1, … follow the order of the values, and distances are in rank.
+    If `numeric`, the codes 0, 1, … follow the order of the values, and distances are differences in rank.
 
     Examples
     --------
@@ -114,29 +115,29 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
 
 
 def _recursive(group: Ints, counts: Ints, sizes: Ints, c: float) -> Ints:
-    """Return the greatest l of each group with r₁ < c (r_l + … + r_m) for its counts r, descending; at least 1."""
+    """Return, per group, the greatest l with r₁ < c (r_l + … + r_m) for its descending counts r; at least 1."""
     order = np.lexsort((-counts, group))
     group, counts = group[order], counts[order]
     first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     before = np.cumsum(counts) - counts
     rest = sizes[group] - (before - before[first][group])
-    # The rest decreases with l, so the values that satisfy the condition come first.
+    # The remainder decreases with l, so the values that satisfy the condition come first.
     largest: Ints = np.maximum(1, np.bincount(group, counts[first][group] < c * rest)).astype(np.int64)
     return largest
 
 
 def _equal_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:
-    """Return ½ Σ |p − q| of each group; values missing in a group add their q."""
+    """Return ½ Σ |p − q| for each group; values absent from a group add their q."""
     present = np.bincount(group, np.abs(shares - overall[code]) - overall[code])
     distances: Floats = (present + overall.sum()) / 2
     return distances
 
 
 def _ordered_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:
-    """Return Σ |P − Q| / (m − 1) of each group, for the cumulative distributions P and Q over m values.
+    """Return Σ |P − Q| / (m − 1) for each group, with the cumulative distributions P and Q over m values.
 
-    Between two values of the group P is constant and Q increases, so each interval needs one crossing and two prefix
-    sums: O(records log m) for all groups, instead of groups × m for the plain sum.
+    Between two values of a group, P is constant and Q increases, so each interval needs one crossing and two prefix
+    sums. This takes O(records log m) time for all groups, instead of O(groups × m) for the plain sum.
     """
     m = len(overall)
     if m == 1:

@@ -1,6 +1,7 @@
-"""Change of a table's eigenvalues: the variance along its principal directions before and after.
+"""Change of a table's eigenvalues, which are the variances along its principal directions.
 
-``dUtility`` of sdcMicro, methods "eigen" and "robeigen" (Templ and Meindl 2008). O(n d² + d³).
+The measures are those of ``dUtility`` in sdcMicro, methods "eigen" and "robeigen" (Templ and Meindl 2008). They take
+O(n d² + d³) time.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Eigenvalues", "eigenvalues", "measure"]
 
-VANISHING = 1e-9  # relative to the largest eigenvalue: a direction without variance
+VANISHING = 1e-9  # share of the largest eigenvalue below which a direction has no variance
 
 
 @dataclass(frozen=True)
 class Eigenvalues:
-    """The eigenvalues before and after, in descending order.
+    """The eigenvalues before and after masking, in descending order.
 
     Parameters
     ----------
@@ -42,12 +43,12 @@ class Eigenvalues:
 
     @property
     def change(self) -> float:
-        """Σ |before − after| / before for the correlation matrix."""
+        """The summed relative change Σ |before − after| / before for the correlation matrix."""
         return _change(*self.correlation)
 
     @property
     def robust_change(self) -> float:
-        """The same for the robust covariance; NaN if it cannot be estimated."""
+        """The summed relative change for the robust covariance; NaN if it cannot be estimated."""
         return float("nan") if self.robust is None else _change(*self.robust)
 
     def rows(self) -> list[list[str]]:
@@ -84,6 +85,6 @@ def _values(matrix: Floats) -> Floats:
 
 
 def _change(before: Floats, after: Floats) -> float:
-    """Return Σ |before − after| / before over the directions with variance before."""
+    """Return Σ |before − after| / before over the directions that had variance before masking."""
     varying = before > VANISHING * before.max(initial=0.0)
     return float((np.abs(before - after)[varying] / before[varying]).sum())

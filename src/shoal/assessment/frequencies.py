@@ -1,4 +1,4 @@
-"""Frequency tables before and after masking: changes in counts of chosen columns, single or crossed. O(n + cells)."""
+"""Frequency tables before and after masking: changes in the counts of single or crossed columns, in O(n + cells)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.tables.table import Table, check_name
 
 __all__ = ["TableChange", "table_change"]
 
-FEW_VALUES = 20  # different values of a numeric column that are counted individually; more are counted in classes
+FEW_VALUES = 20  # greatest number of distinct numbers that are counted individually; more are counted in classes
 CLASSES = 10
 
 
@@ -29,13 +29,13 @@ class TableChange:
     columns
         The columns of the table.
     cells
-        The number of combinations that occur before or after.
+        The number of combinations that occur before or after masking.
     variation
         The total variation distance ½ Σ |p − q|: the least share of records that would have to move.
     hellinger
         The Hellinger distance √(½ Σ (√p − √q)²), 0 to 1.
     emptied
-        The number of combinations that occur only before.
+        The number of combinations that occur only before masking.
     classes
         The columns counted in classes, by the deciles of the original.
     """
@@ -49,7 +49,7 @@ class TableChange:
 
 
 def table_change(before: Table, after: Table, names: Sequence[Name]) -> TableChange:
-    """Compare the counts of combinations of some columns in both tables.
+    """Compare the counts of the value combinations of one or more columns in both tables.
 
     A column of numbers or times with more than 20 different values in the original is counted in ten classes divided by
     its deciles. Missing cells count as a separate value.
@@ -76,7 +76,7 @@ def table_change(before: Table, after: Table, names: Sequence[Name]) -> TableCha
 
 
 def _codes(before: pl.Series, after: pl.Series) -> tuple[Ints, bool]:
-    """Return codes of the cells of both columns, concatenated, and True if they are classes."""
+    """Return the concatenated codes of both columns, and True if the codes are classes."""
     if before.dtype.is_temporal() and after.dtype.is_temporal():
         after = after.cast(before.dtype)  # the same unit of time
     if all(cells.dtype.is_numeric() or cells.dtype.is_temporal() for cells in (before, after)):

@@ -1,7 +1,7 @@
-"""Interval disclosure: how often originals are close to released values, per cell and for whole records.
+"""Interval disclosure: the share of cells, and of whole records, whose originals are close to released values.
 
 J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer, Outlier protection in continuous microdata masking (PSD 2004), define
-intervals by standard deviation (SDID) or by rank. O(n) per column after sorting.
+intervals by standard deviation (SDID) or by rank. The measures take O(n) time per column after sorting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WIDTHS = (1, 5, 10)
 
 @dataclass(frozen=True)
 class Intervals:
-    """Interval disclosure of cells: how often the original is close to the released value.
+    """Interval disclosure of cells: the share of originals that are close to their released values.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class RecordIntervals:
-    """Interval disclosure of whole records: how often all originals of a record are close to its released values.
+    """Interval disclosure of whole records: the share of records whose originals are all close to released values.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class RecordIntervals:
     sd
         For each width, the share of records with all values within that percentage of a standard deviation.
     rank
-        For each width, the share of records with all values within that percentage of the records in rank.
+        For each width, the share of records with all values within that percentage of the records above and below in
+        rank.
     nearly
         Like `sd`, for records with at most one value outside, as counted by ``dRisk`` of sdcMicro.
     """
@@ -95,7 +96,7 @@ class RecordIntervals:
 
 
 def intervals(columns: Sequence[RankedColumn]) -> Intervals:
-    """Count the originals close to their released values, by standard deviation and by rank.
+    """Return the shares of originals close to their released values, by standard deviation and by rank.
 
     Examples
     --------
@@ -113,11 +114,11 @@ def intervals(columns: Sequence[RankedColumn]) -> Intervals:
 
 
 def record_intervals(columns: Sequence[RankedColumn], records: int) -> RecordIntervals:
-    """Count the records whose originals are all close to their released values; missing cells do not count.
+    """Return the shares of records whose originals are all close to released values; missing cells do not count.
 
-    An original x is within the interval of its released value y if |x − y| ≤ w·S, where S is the standard deviation (n
-    − 1) of the released column, as in ``dRisk`` of sdcMicro (Templ, Kowarik and Meindl 2015), or if it is between the
-    released values that are w·n ranks below and above y.
+    By standard deviation, an original x is within the interval of its released value y if |x − y| ≤ w·S. S is the
+    standard deviation (n − 1) of the released column, as in ``dRisk`` of sdcMicro (Templ, Kowarik and Meindl 2015). By
+    rank, x must be between the released values that are w·n ranks below and above y.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def _near(column: RankedColumn, unit: float) -> Iterator[Bools]:
 
 
 def _near_in_rank(column: RankedColumn) -> Iterator[Bools]:
-    """Yield, for each width, a mask of the originals within that percentage of the records in rank, as released."""
+    """Yield, for each width, a mask of the originals within that percentage of ranks; cells are in released order."""
     after, n = column.after, len(column.y)
     before = column.x[after.records]
     for width in WIDTHS:

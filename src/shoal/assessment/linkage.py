@@ -1,4 +1,4 @@
-"""Record linkage: how often an intruder with the original values links a record correctly."""
+"""Record linkage: the share of records that an intruder with the original values links correctly."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from shoal.masking.verification import identical_records
 
 __all__ = ["Linkage", "cells_of", "linkage", "wilson"]
 
-# Every record of a smaller table is linked; of a larger table, a random sample.
+# All records of a table of up to LINKED_RECORDS are linked; of a larger table, a random sample.
 LINKED_RECORDS = 20_000
 LINKED_SAMPLE = 10_000
-FEW = 16  # records in a cell that are compared pairwise
-WORTH_THREADS = 1000  # queries; for fewer, starting threads takes longer than answering
+FEW = 16  # greatest number of records in a cell that are compared pairwise
+WORTH_THREADS = 1000  # number of queries below which starting threads takes longer than answering
 
 
 @dataclass(frozen=True)
 class Linkage:
-    """Record linkage: each released record is linked to the nearest original.
+    """The result of record linkage, in which each released record is linked to the nearest original.
 
-    An intruder knows the unchanged columns (not the sensitive ones) and links within equal values of these columns.
+    The intruder knows the unchanged columns, except sensitive ones, and links only records with equal values in them.
 
     Parameters
     ----------
     share
         The share of records whose nearest original is their own; with m tied originals, a record counts as 1/m.
     chance
-        The success of random choice within the right group: the mean of 1/size.
+        The success rate of a random choice within the right group, which is the mean of 1/size.
     records
         The number of linked records.
     interval
@@ -67,9 +67,10 @@ class Linkage:
 
 
 def cells_of(X: Floats, strata: Ints) -> list[tuple[Ints, Ints]]:
-    """Split the records by stratum and missing columns: (records, columns present) of each part.
+    """Split the records by stratum and missing columns; return the records and present columns of each part.
 
-    An intruder sees both and links within them. Unchanged columns that an intruder knows also count as strata.
+    An intruder sees the stratum and the missing columns and links only within a part. Unchanged columns that an
+    intruder knows also count as strata.
 
     Examples
     --------
@@ -90,12 +91,12 @@ def linkage(
     seed: int = 0,
     sample: int | None = None,
 ) -> Linkage:
-    """Link released records to the nearest original (Euclidean distance of coordinates, by kd-tree).
+    """Link each released record to the nearest original by Euclidean distance of coordinates, with a kd-tree.
 
     Records that are identical in Y and share their stratum have the same number in `groups`; `cells` comes from
     `cells_of`. Without an embedding, all columns are numeric; `placed` contains the coordinates of the records before
-    and after, if already computed. By default, all records of a table of up to 20,000 are linked, and a sample of
-    10,000 of a larger table.
+    and after, if already computed. By default, all records of a table of up to 20,000 are linked; of a larger table, a
+    sample of 10,000.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def linkage(
 
 
 def _by_size(cells: list[Ints]) -> list[Ints]:
-    """Stack cells with equally many records, one row per cell."""
+    """Stack cells with the same number of records into one array per size, with one row per cell."""
     sizes = np.array([len(rows) for rows in cells])
     return [np.stack([cells[i] for i in np.flatnonzero(sizes == size)]) for size in np.unique(sizes)]
 
@@ -161,7 +162,7 @@ def _linked_among_few(Z: Floats, W: Floats, cells: Ints, sampled: Bools) -> floa
 
 
 def place(X: Floats, Y: Floats, embedding: Embedding | None) -> tuple[Floats, Floats]:
-    """Return the coordinates of the records before and after; without an embedding, all columns are numeric."""
+    """Return the coordinates of the records before and after masking; without an embedding, all columns are numeric."""
     scale, embedding = scaling(X), embedding or Embedding.of_numbers(X.shape[1])
     return embedding.apply(X, scale), embedding.apply(Y, scale)
 

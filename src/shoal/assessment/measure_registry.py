@@ -1,6 +1,7 @@
-"""Registry of measures taken on request; no other list of them exists.
+"""Registry of the measures taken on request; it is the only list of these measures.
 
-The measures that `assess` always takes cost about as much as sorting the columns; these take longer or need more input.
+The measures that `assess` always takes cost about as much as sorting the columns; the measures listed here take longer
+or need more input.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class Measure:
     """A measure taken on request; its result is the field of the same name in `Risk` or `Utility`, if there is one."""
 
     help: str  # a short description
-    # The module whose function `measure` computes it, or such a function: from a pair of tables to a finding.
+    # The module whose function `measure` takes the measure, or such a function; it turns a pair of tables into a
+    # finding.
     home: str | Callable[[TablePair], Any]
-    paired: bool = True  # True if it needs every record with its original
-    numeric: bool = False  # True if it needs numeric columns
-    uses: tuple[str, ...] = ()  # the parameters of `shoal.assess` that it uses
+    paired: bool = True  # True if the measure needs every record paired with its original
+    numeric: bool = False  # True if the measure needs numeric columns
+    uses: tuple[str, ...] = ()  # the parameters of `shoal.assess` that the measure uses
     utility: bool = False  # True for a measure of utility, False for a measure of risk
 
     def take(self, tables: TablePair) -> Any:
@@ -85,7 +87,7 @@ def check_measures(names: Sequence[str]) -> None:
 def choose_measures(
     request: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any
 ) -> list[str]:
-    """Return the names of the requested measures; refuse unknown ones and parameters that none of them uses.
+    """Return the names of the requested measures; refuse unknown measures and unused parameters.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def choose_measures(
 
 @dataclass(frozen=True)
 class TablePair:
-    """The original and the masked table of the same records, as input of measures."""
+    """An original and a masked table of the same records, as the input of a measure."""
 
     # The masked columns, before and after.
     numbers: CodedRecords
@@ -130,11 +132,11 @@ class TablePair:
     strata: Ints
     groups: Ints
     names: tuple[Name, ...]  # the keys
-    keys: tuple[Ints, Ints]  # their codes before and after, ``(records, keys)`` each
+    keys: tuple[Ints, Ints]  # the codes of the keys before and after, ``(records, keys)`` each
     # The number of people that each record represents, and the number of its household; None if unknown.
     weights: Floats | None = None
     households: Ints | None = None
-    seed: int = 0  # for samples
+    seed: int = 0  # the random seed for samples
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats]:
@@ -144,7 +146,10 @@ class TablePair:
 
 
 def take_measures(names: Sequence[str], tables: TablePair) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the results by field of `Risk` and of `Utility`; results without a field are in `others`."""
+    """Take measures; return their results keyed by field of `Risk` and of `Utility`.
+
+    Results without a field of their own are in `others`.
+    """
     from shoal.assessment.risk import Risk
 
     risk: dict[str, Any] = {"others": ()}

@@ -82,7 +82,7 @@ def _read_tables(original: Any, masked: Any, request: AssessRequest) -> tuple[Ta
 
 
 def _check_released(roles: Any, names: Sequence[Name]) -> None:
-    """Refuse a masked table without a column that its roles release."""
+    """Refuse a masked table that lacks a column released by its roles."""
     for name, column in (roles or {}).items():
         if column.role in ("key", "stratum", "sensitive") and name not in names:
             raise InputError(
@@ -92,7 +92,7 @@ def _check_released(roles: Any, names: Sequence[Name]) -> None:
 
 
 def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:
-    """Assess a masked table according to a request."""
+    """Assess a masked table as specified by a request."""
     request = expand_patterns(request, original)
     codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
     shuffled, seed = request.shuffled, request.seed
@@ -131,7 +131,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
     )
     notes += [*_unmeasured_notes(request.measures, measures), *_dropped_notes(request.roles, after.names)]
     strata = stratum_codes(after, strata_names)
-    # Compare cells as written, because an outsider can distinguish two codes for missing.
+    # Compare cells as written, because an outsider can distinguish two codes for missing values.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
     known = number_rows(after.cells([*strata_names, *unchanged]))[0] if unchanged else strata
     assessment = assess_arrays(
@@ -179,12 +179,13 @@ def assess_arrays(
     paired: bool = True,
     seed: int = 0,
 ) -> Assessment:
-    """Assess prepared arrays.
+    """Assess original and released records that were read into arrays.
 
-    `before` and Y are the records as returned by `read_pair`; if `paired`, row by row. Identical released records of a
-    stratum have the same number in `groups`, by default derived from Y; records with equal strata and unchanged columns
-    have the same number in `known`, by default the strata. `confidential` contains, for each column, its name, its
-    codes and True if the codes have an order. The seed determines samples.
+    `before` and Y are the records as returned by `read_pair`; if `paired`, their rows correspond. Identical released
+    records of a stratum have the same number in `groups`, which is derived from Y by default. Records with equal strata
+    and equal unchanged columns have the same number in `known`, by default the number of their stratum. `confidential`
+    contains the name and the codes of each sensitive column, and True if the codes have an order. The seed determines
+    samples.
     """
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups
@@ -232,7 +233,7 @@ def _paired_original(before: Table, after: Table, row_numbers: Sequence[int] | I
 
 
 def _check_unmasked(before: Table, after: Table, masked: Sequence[Name], **roles: list[Name]) -> None:
-    """Refuse columns that are missing in one table, or that were masked but must not be."""
+    """Refuse columns that one of the tables lacks, and columns that were masked but must not be."""
     for role, columns in roles.items():
         for name in columns:
             check_name(name, before.names, role)
@@ -246,7 +247,7 @@ def _read(
 ) -> tuple[CodedRecords, Floats]:
     """Return both tables as numbers.
 
-    If a masked column's code for missing is also the value of a group, only empty cells count as missing there.
+    If a masked column's code for missing values is also the value of a group, only its empty cells count as missing.
     """
     read = partial(read_pair, request=request, by=by, blanked=blanked)
     numbers, Y = read(before, after.coded(request.codes))
@@ -322,13 +323,13 @@ def _suppressed_note(share: float) -> str:
 
 
 def _dropped_notes(roles: Any, names: Sequence[Name]) -> list[str]:
-    """Name the columns of the masked table that its roles leave out."""
+    """Return a note on the columns of the masked table whose role is drop."""
     present = [name for name, column in (roles or {}).items() if column.role == "drop" and name in names]
     return [f"the masked table holds columns whose role is drop: {listed(present)}"] if present else []
 
 
 def _units(after: Table, unit: Name | None, outsider: Sequence[Name]) -> UnitUniqueness | None:
-    """Count the units of the masked table that are unique by all their records; None without a unit column."""
+    """Count the units of the masked table that are unique by all their records together; None without a unit."""
     if unit is None or unit not in after.names:
         return None
     words = fingerprints(unit_words(after, unit), row_hashes(after.cells(outsider)))
@@ -347,7 +348,7 @@ def _key_codes(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints
 
 
 def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Floats | None, Ints | None]:
-    """Return the number of people that each record represents, and its unit's number; None without such columns."""
+    """Return the number of people per record, and the number of each record's unit; None without such columns."""
     people = None if weights is None else before[weights].numbers().values
     wrong = np.empty(0) if people is None else people[~(people > 0) | np.isinf(people)]
     if len(wrong):

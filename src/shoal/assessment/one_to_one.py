@@ -1,8 +1,9 @@
 """One-to-one linkage: an intruder assigns all released records to originals at once, one original per record.
 
 J. Herranz, J. Nin, P. Rodríguez and T. Tassa (2015) and others solve the assignment problem of least total squared
-distance, which is stronger than linking records separately. Records of a group are indistinguishable: a record assigned
-to its own group of m counts as 1/m. O(m³) for m records, so a large cell is measured in neighbourhoods.
+distance, which is stronger than linking records separately. Records of a group are indistinguishable, so a record
+assigned to its own group of m records counts as 1/m. The assignment takes O(m³) time for m records, so a large cell is
+measured in neighbourhoods.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OneToOne", "measure", "one_to_one"]
 
-# Upper limits for an assignment, and for all cells together; larger tables are measured in neighbourhoods.
+# Upper limits on the records of one assignment and of all cells together; larger tables are measured in neighbourhoods.
 ASSIGNED_AT_ONCE = 1000
 ASSIGNED_RECORDS = 5000
 NEIGHBOURHOODS = 20
@@ -31,14 +32,14 @@ MIDDLE = 50  # central records of a neighbourhood that count: records near its e
 
 @dataclass(frozen=True)
 class OneToOne:
-    """Record linkage by optimal assignment.
+    """The result of record linkage by optimal assignment.
 
     Parameters
     ----------
     share
         The share of records assigned to their own originals.
     chance
-        The success of random choice within the right group: the mean of 1/size.
+        The success rate of a random choice within the right group, which is the mean of 1/size.
     records
         The number of measured records.
     interval
@@ -128,12 +129,12 @@ def _assign(Z: Floats, W: Floats, groups: Ints, rows: Ints) -> Floats:
 
 
 def _neighbourhood(W: Floats, groups: Ints, rows: Ints, centre: int) -> tuple[Ints, int]:
-    """Return the records with released values nearest to those of one, as whole groups, and the number that count."""
+    """Return the records of the groups nearest to a central record, and the number of these records that count."""
     if len(rows) <= ASSIGNED_AT_ONCE:
         return rows, len(rows)
     present = np.flatnonzero(~np.isnan(W[centre]))
     distance = np.square(W[np.ix_(rows, present)] - W[centre, present]).sum(axis=1)
-    # By distance, with the records of a group together.
+    # Sort by distance, with the records of a group together.
     near = rows[np.lexsort((groups[rows], distance))]
     end = ASSIGNED_AT_ONCE
     while end < len(near) and groups[near[end]] == groups[near[end - 1]]:

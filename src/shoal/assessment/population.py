@@ -1,14 +1,14 @@
-"""Population risk: the probability that a sample record belongs to the only person, or one of few, with its key.
+"""Population risk: the probability that an intruder finds a sample record in the population by its key.
 
-R. Benedetti and L. Franconi (1998), L. Franconi and S. Polettini, Individual risk estimation in μ-Argus (PSD 2004).
-For f records with the same key in the sample, whose weights sum to F, the number in the population is modelled as
-negative binomial with p = f/F, and the risk of each record is the mean of its inverse,
+R. Benedetti and L. Franconi (1998), L. Franconi and S. Polettini, Individual risk estimation in μ-Argus (PSD 2004). Let
+f sample records with the same key have weights that sum to F. The number of people with this key in the population is
+modelled as negative binomial with p = f/F. The risk of each record is the expected inverse of this number,
 
     r = (p / f) ₂F₁(1, 1; f + 1; 1 − p),
 
-which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2 it is computed as p / (f − (1 − p)), which is up to 4 % larger,
-as in ``indivRisk`` and ``measure_risk`` of sdcMicro. A missing cell counts as a separate value, not as one that matches
-all others. O(n) once the keys are numbered.
+which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2, the risk is computed as p / (f − (1 − p)), as in ``indivRisk``
+and ``measure_risk`` of sdcMicro; this value is up to 4 % larger. A missing cell counts as a separate value; it does not
+match all others. The computation takes O(n) time once the keys are numbered.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class PopulationRisk:
     Parameters
     ----------
     expected
-        The global risk: the expected number of records found, the sum of the individual risks.
+        The global risk: the expected number of records found, which is the sum of the individual risks.
     share
-        The same as a share of all records.
+        The global risk as a share of all records.
     highest
         The highest individual risk.
     household
@@ -84,8 +84,8 @@ def population_risk(
 ) -> PopulationRisk:
     """Estimate the risk of all records in both tables.
 
-    `before` and `after` number each record's key, 0, 1, …, and `households` its household. If the weights of a key sum
-    to less than its number of records, these records count as its whole population.
+    `before` and `after` contain the number of each record's key, 0, 1, …, and `households` the number of its household.
+    If the weights of a key sum to less than its number of records, these records count as its whole population.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def measure(tables: TablePair) -> PopulationRisk:
 
 
 def individual_risk(keys: Ints, weights: Floats | None = None) -> Floats:
-    """Return the risk of each record.
+    """Return the individual risk of each record.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def individual_risk(keys: Ints, weights: Floats | None = None) -> Floats:
 
 
 def _households(risks: Floats, households: Ints) -> Floats:
-    """Return 1 − Π (1 − r) of each record's household."""
+    """Return the risk of each record's household, 1 − Π (1 − r) over its members."""
     with np.errstate(divide="ignore"):  # for a risk of 1
         safe = np.bincount(households, np.log1p(-risks))
     return -np.expm1(safe)[households]

@@ -1,4 +1,4 @@
-"""A classifier that distinguishes a table from its release: the worse it performs, the more useful the release."""
+"""Propensity score: the worse a classifier distinguishes a table from its release, the more useful the release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.core.types import Floats
 
 __all__ = ["Propensity", "propensity"]
 
-# Limits on the records of each table that the classifier sees, and on the columns whose products it sees.
+# Limits on the number of records per table, and on the number of columns whose products are features.
 PROPENSITY_RECORDS = 20_000
 PROPENSITY_PRODUCTS = 20
 
@@ -24,11 +24,13 @@ class Propensity:
     Parameters
     ----------
     pmse
-        Mean squared distance of the fitted propensities from ½: 0 if it cannot distinguish them, ¼ if it always can.
+        Mean squared distance of the fitted propensities from ½: 0 if the classifier cannot distinguish the tables, ¼ if
+        it always can.
     auc
-        The probability that it ranks a released record above an original one: 0.5 by chance, 1 for perfect distinction.
+        The probability that the classifier ranks a released record above an original one: 0.5 by chance, 1 for perfect
+        distinction.
     records
-        The number of records of each table that it saw.
+        The number of records per table that the classifier saw.
     """
 
     pmse: float
@@ -37,11 +39,11 @@ class Propensity:
 
 
 def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
-    """Fit a logistic regression that predicts the table of a record, and return its performance.
+    """Fit a logistic regression that predicts the source table of a record, and return its performance.
 
-    The propensity-score measure of Woo, Reiter, Oganian and Karr (2009). The classifier sees the standardised columns,
-    their squares and their products: group means preserve every mean, so a linear classifier could not distinguish the
-    tables.
+    This is the propensity-score measure of Woo, Reiter, Oganian and Karr (2009). The classifier sees the standardised
+    columns, their squares and their products: group means preserve every mean, so a linear classifier could not
+    distinguish the tables.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -70,7 +72,7 @@ def _features(Z: Floats) -> Floats:
 
 
 def _auc(score: Floats) -> float:
-    """Return how often a score of the second half exceeds a score of the first half; a tie counts half."""
+    """Return the share of pairs in which a score of the second half exceeds one of the first half; ties count half."""
     from scipy.stats import rankdata
 
     n = len(score) // 2

@@ -1,8 +1,8 @@
-"""Checks that every masked record is paired with its original, and the pairing of records in another order.
+"""Checks that every masked record is paired with its original, and pairing of shuffled records.
 
-Columns that were not masked show the order, including joined strata. Without such columns, masked records must be
-nearer to their originals than in random order: for unrelated records, the covariance of values before and after is 0 up
-to √(Σx²Σy²/(n − 1)), where x and y are the deviations from the means.
+Unmasked columns, including joined strata, show the order. Without such columns, masked records must be nearer to their
+originals than in random order. For unrelated records, the covariance of values before and after is 0 up to √(Σx²Σy²/(n
+− 1)), where x and y are the deviations from the means.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shoal.tables.table import Table
 __all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "is_unchanged", "match_patterns"]
 
 FEWEST = 50  # records needed to distinguish an order from a random one
-DEVIATIONS = 3  # a deviation larger than this is no coincidence
+DEVIATIONS = 3  # standard deviations beyond which nearness is no coincidence
 WAYS_OUT = (
     f"If they were shuffled, list the original record of each one in {parameter('kept')}, or use "
     f"{setting('shuffled', True)} to take only measures that need no order"
@@ -36,7 +36,7 @@ WAYS_OUT = (
 def check_order(
     before: Table, after: Table, masked: Sequence[Name], by: Sequence[Name], kinds: Mapping[Name, Kind]
 ) -> tuple[bool, list[str]]:
-    """Refuse records in another order, if unmasked columns show it.
+    """Refuse masked records that unmasked columns show to be in another order than the originals.
 
     Strata (`by`) may have been joined, and units may be renumbered. Return True if the order is certain, and notes.
     """
@@ -91,7 +91,7 @@ def as_text(cells: pl.Series) -> pl.Series:
 
 
 def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Kind]) -> bool:
-    """Return True if strata were joined: each one as a whole, under a name for all its parts.
+    """Return True if strata were joined, each as a whole and under a name that covers all joined strata.
 
     `old` and `new` are the strata before and after; `kinds` contains the kind of each column, because a hierarchy names
     joined values by an ancestor.
@@ -141,7 +141,7 @@ def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
 
 
 def match_patterns(X: Floats, Y: Floats) -> tuple[Ints, Ints]:
-    """Return an order of each table in which corresponding records miss the same columns; refuse tables without one.
+    """Return an order of each table such that corresponding records miss the same columns; refuse if none exists.
 
     Examples
     --------
@@ -175,5 +175,5 @@ def check_nearness(before: CodedRecords, Y: Floats) -> None:
 
 
 def _seen(values: Floats) -> Floats:
-    """Return the coordinates that are present in some record."""
+    """Return the columns of coordinates with a value in at least one record."""
     return values[:, ~np.isnan(values).all(axis=0)]

@@ -1,4 +1,4 @@
-"""Regressions before and after masking: the same model fitted to both tables, coefficient by coefficient."""
+"""Regressions before and after masking: one model is fitted to both tables and compared by coefficient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shoal.tables.table import Table, check_name
 
 __all__ = ["Coefficient", "fit_model", "regression"]
 
-MOST_VALUES = 50  # of a categorical column in a model
+MOST_VALUES = 50  # greatest number of values of a categorical column in a model
 Z95 = 1.96
 
 
@@ -31,7 +31,7 @@ class Coefficient:
     name
         The explanatory column, with its value if it is categorical, or ``"(constant)"``.
     value
-        The estimate; NaN if the column, or all records with this value, are missing.
+        The estimates before and after; NaN if the column, or all records with this value, are missing.
     error
         The standard error of the estimate before.
     error_after
@@ -48,12 +48,12 @@ class Coefficient:
 
     @property
     def inside(self) -> bool:
-        """Return True if the estimate after is within the 95 % interval of the estimate before."""
+        """Return True if the masked estimate is within the 95 % interval of the original estimate."""
         return bool(abs(self.value.after - self.value.before) <= Z95 * self.error)
 
     @property
     def overlap(self) -> float:
-        """The overlap of the two 95 % intervals, averaged over its shares of both: 1 if equal, 0 if disjoint.
+        """The overlap of the two 95 % intervals, as the mean of its share of each: 1 if equal, 0 if disjoint.
 
         A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006).
 
@@ -71,7 +71,7 @@ class Coefficient:
 
 
 def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...]:
-    """Fit a model such as ``"profit ~ sales + region"`` to both tables; the first value of a text is the reference."""
+    """Fit a model such as ``"profit ~ sales + region"`` to both tables; the first category is the reference."""
     target, _, right = (part.strip() for part in model.partition("~"))
     terms = [term.strip() for term in right.split("+")]
     if not target or not all(terms):
@@ -100,7 +100,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
 
 
 def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats, Floats]:
-    """Return a term's columns in both designs: the numbers, or an indicator per category except the first."""
+    """Return a term's columns in both design matrices: its numbers, or indicators of all categories but the first."""
     tables = before, after
     if all(name in table.numeric_names() or name in table.timed_names() for table in tables):
         x, y = (table[name].numbers().values[:, None] for table in tables)
@@ -122,7 +122,7 @@ def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats
 def regression(
     before: tuple[Floats, Floats], after: tuple[Floats, Floats], names: Sequence[str]
 ) -> tuple[Coefficient, ...]:
-    """Fit y to the columns of X by least squares, over the complete records of (y, X) before and of (y, X) after.
+    """Regress y on the columns of X by least squares, over the complete records of (y, X), before and after masking.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def _least_squares(y: Floats, X: Floats) -> tuple[Floats, Floats]:
     design = np.column_stack([np.ones(len(y)), X])
     complete = ~np.isnan(np.column_stack([design, y])).any(axis=1)
     design, y = design[complete], y[complete]
-    coefficients, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)  # the default of NumPy 2
+    coefficients, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)  # None is the default of NumPy 2
     residuals = y - design @ coefficients
     freedom = len(y) - rank
     variance = residuals @ residuals / freedom if freedom > 0 else np.nan

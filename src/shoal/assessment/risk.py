@@ -1,7 +1,7 @@
 """Risk of a release: attacks by an intruder with the original values, or with the released file alone.
 
-Functions take arrays, return small results and do not validate. Every result states in one sentence what it means and
-in another what it does not mean, because a risk figure is easily mistaken for a promise.
+Functions take arrays, return small results and do not validate. Every result states its meaning in one sentence and its
+limits in another, because a risk figure is easily mistaken for a promise.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ class Anonymity:
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """The share of records that are unique by the columns an outsider can know: masked, strata and unchanged columns.
+    """The share of records that are unique by the columns an outsider can know, before and after masking.
 
-    Sensitive columns, weights and units do not count.
+    These columns are the masked columns, the strata and the unchanged columns, but not sensitive columns, weights and
+    units.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ class Uniqueness:
 
 @dataclass(frozen=True)
 class UnitUniqueness:
-    """Units (persons, households, firms) that are unique by all their masked records together.
+    """The number of units (persons, households, firms) that are unique by all their masked records together.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class UnitUniqueness:
     def figure(self) -> str:
         """The result in words."""
         are = agreeing(self.units, "is", "are")
-        return f"{self.units:,} of {self.of:,} ({self.column}) {are} unique by all their records together"
+        return f"{self.units:,} of {self.of:,} ({self.column}) {are} unique by their records taken together"
 
 
 class Finding(Protocol):
@@ -148,14 +149,14 @@ class Finding(Protocol):
 
 @dataclass(frozen=True)
 class Risk:
-    """All measures of safety; iterate over it for each measure with its sentences."""
+    """All measures of the risk of a release; iterate over the object for each measure with its sentences."""
 
     anonymity: Anonymity
     uniqueness: Uniqueness
     # None if the masked table has no unit column.
     units: UnitUniqueness | None = field(default=None, kw_only=True)
     linkage: Linkage | None  # None if records are not paired with their originals
-    intervals: Intervals | None  # likewise; for numeric columns only
+    intervals: Intervals | None  # None in the same case, and without numeric columns
     attributes: tuple[Attribute, ...] = ()
     # Measures taken on request (`shoal.assessment.measure_registry`).
     one_to_one: OneToOne | None = None
@@ -175,7 +176,7 @@ class Risk:
 
 
 def anonymity(groups: Ints, promised: int | None = None) -> Anonymity:
-    """Describe the groups of identical released records.
+    """Summarise the groups of identical released records.
 
     Examples
     --------
@@ -189,7 +190,7 @@ def anonymity(groups: Ints, promised: int | None = None) -> Anonymity:
 
 
 def uniqueness(before: Ints, after: Ints) -> Uniqueness:
-    """Count the unique records; identical records share a number.
+    """Return the share of unique records in both tables; identical records have the same number.
 
     Examples
     --------

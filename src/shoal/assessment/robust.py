@@ -1,9 +1,9 @@
 """Robust statistics of a numeric table: a covariance that resists outliers, and risk by robust distance.
 
 M. Templ and B. Meindl, Robust statistics meets SDC: new disclosure risk measures for continuous microdata masking (PSD
-2008): a record far from the bulk of the table is found more easily, so a wider interval around it counts as too close.
-The covariance is the minimum covariance determinant of Rousseeuw and Van Driessen (1999) in scikit-learn, on at most
-10,000 records; its starts are random, so figures agree only approximately with ``robustbase::covMcd`` of R.
+2008). A record far from the bulk of the table is found more easily, so a wider interval around it counts as too close.
+The covariance is scikit-learn's minimum covariance determinant (Rousseeuw and Van Driessen 1999), on at most 10,000
+records. Its starts are random, so results agree only approximately with ``robustbase::covMcd`` of R.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALONE = 0.05  # a released record without another one within this distance is is
 
 @dataclass(frozen=True)
 class RobustIntervals:
-    """Risk by robust distance.
+    """The result of measuring risk by robust distance.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class RobustIntervals:
     alone
         The share of records that are, in addition, isolated among the released records (RMDID2).
     weighted
-        The share of the summed robust distances that belongs to the records of `share`: larger than `share` if mainly
-        outliers are at risk.
+        The share of the summed robust distances that belongs to the records counted in `share`. It is larger than
+        `share` if mainly outliers are at risk.
     records
         The number of measured records, which have no missing values.
     """
@@ -73,9 +73,9 @@ class RobustIntervals:
 def robust_intervals(X: Floats, Y: Floats, *, seed: int = 0) -> RobustIntervals:
     """Measure risk by robust distance, as in ``dRiskRMD`` of sdcMicro.
 
-    Both tables are standardised by their own means and standard deviations: x and y. With the robust covariance C of x,
-    a record has the distance δ = √(xᵀC⁻¹x); it is too close if |xⱼ − yⱼ| < 0.01·0.05·δ in some column j. It is isolated
-    if every other y is farther than 0.05. Constant columns do not count. O(n log n).
+    x and y are both tables, each standardised by its own means and standard deviations. With the robust covariance C of
+    x, a record has the distance δ = √(xᵀC⁻¹x); it is too close if |xⱼ − yⱼ| < 0.01·0.05·δ in some column j. It is
+    isolated if every other y is farther than 0.05. Constant columns do not count. The measure takes O(n log n) time.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def measure(tables: TablePair) -> RobustIntervals:
 
 
 def _nearest(Q: Floats) -> Floats:
-    """Return the distance to the nearest other record; find equal records first, as a tree would compare them all."""
+    """Return each record's distance to the nearest other record; treat equal records separately for speed."""
     from scipy.spatial import cKDTree
 
     alike = identical_records(Q)
@@ -114,7 +114,7 @@ def _nearest(Q: Floats) -> Floats:
 
 
 def complete_pairs(X: Floats, Y: Floats) -> tuple[Floats, Floats]:
-    """Return the records without missing values, each table standardised separately (n − 1), no constant columns."""
+    """Return the complete records of both tables, each table standardised (n − 1) and without constant columns."""
     present = ~np.isnan(X).all(axis=0)
     complete = ~np.isnan(X[:, present]).any(axis=1)
     if complete.sum() < 2:
@@ -128,7 +128,7 @@ def complete_pairs(X: Floats, Y: Floats) -> tuple[Floats, Floats]:
 
 
 def robust_covariance(Z: Floats, *, seed: int = 0) -> Floats | None:
-    """Return the minimum covariance determinant of standardised records; None if it is singular or n is too small.
+    """Return the robust covariance of standardised records; None if it is singular or there are too few records.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def robust_covariance(Z: Floats, *, seed: int = 0) -> Floats | None:
     if n > ROBUST_RECORDS:
         Z = Z[np.random.default_rng(seed).choice(n, ROBUST_RECORDS, replace=False)]
     with warnings.catch_warnings():
-        # It warns about a singular matrix, which is checked below.
+        # The estimator warns about a singular matrix, which is checked below.
         warnings.simplefilter("ignore")
         try:
             covariance: Floats = MinCovDet(random_state=seed).fit(Z).covariance_

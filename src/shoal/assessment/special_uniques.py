@@ -1,16 +1,16 @@
 """Special uniques (SUDA2): records that are unique by few of the columns that an intruder may know.
 
 A. M. Manning, D. J. Haglin and J. A. Keane, A recursive search algorithm for statistical disclosure assessment (2008);
-M. J. Elliot, A. M. Manning and R. W. Ford, A computational algorithm for handling the special uniques problem (2002).
-A minimal sample unique (MSU) of a record is a set of columns by which it is unique, although it is not unique by any
-proper subset. An MSU of m among d columns scores (d − m)!, and a record the sum over its MSUs, as in ``suda2`` of
-sdcMicro.
+M. J. Elliot, A. M. Manning and R. W. Ford, A computational algorithm for handling the special uniques problem (2002). A
+minimal sample unique (MSU) of a record is a minimal set of columns by which the record is unique: no proper subset
+suffices. An MSU of m out of d columns scores (d − m)!, and the score of a record is the sum over its MSUs, as in
+``suda2`` of sdcMicro.
 
 All sets of columns are examined, each as a refinement of the set without its last column. Records that are already
-unique are left out, as in SUDA2: they are unique in every larger set and equal to no other record. Of records that are
-equal in all columns, two carry as much information as all. O(n 2ᵈ) time in the worst case (12 s for 100,000 records and
-12 columns), 2ᵈ bits of memory for each record that is unique by all columns, and none if there is no such record, as in
-a k-anonymous table.
+unique are left out, as in SUDA2, because they are unique by every larger set and equal to no other record. Of several
+records that are equal in all columns, only two are needed. The search takes O(n 2ᵈ) time in the worst case (12 s for
+100,000 records and 12 columns). It needs 2ᵈ bits of memory for each record that is unique by all columns, and none if
+there is no such record, as in a k-anonymous table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "measure", "minimal_uniques", "special_uniques"]
 
-MOST_COLUMNS = 12  # 4,095 sets
+MOST_COLUMNS = 12  # the limit corresponds to 4,095 sets of columns
 Bits = NDArray[np.uint8]
 
 
@@ -60,7 +60,7 @@ class MinimalUniques(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecialUniques:
-    """Records that are unique by some of the keys, before and after masking.
+    """Statistics of the records that are unique by some of the keys, before and after masking.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def measure(tables: TablePair) -> SpecialUniques:
 
 
 def minimal_uniques(codes: Ints) -> MinimalUniques:
-    """Find all minimal sample uniques; codes are ``(records, columns)``.
+    """Find all minimal sample uniques of codes with shape ``(records, columns)``.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def minimal_uniques(codes: Ints) -> MinimalUniques:
 
 
 def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
-    """Return the records that are unique by some set of columns, and a bit mask of the unique ones for each set."""
+    """Return the records that are unique by all columns and, per set of columns, a bit mask of those unique by it."""
     rows = identical_records(list(codes.T))
     single = np.flatnonzero(group_sizes(rows)[rows] == 1)
     sets: dict[tuple[int, ...], Bits] = {}
@@ -207,7 +207,7 @@ def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
 
 
 def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
-    """Divide groups by the values of one more column; return the records still equal to another, and their groups."""
+    """Divide groups by the values of one more column; return the records that equal another one, and their groups."""
     values = int(column.max(initial=0)) + 1
     keys = groups * values + column[records]
     if (int(groups.max(initial=0)) + 1) * values > 4 * len(keys):
@@ -218,11 +218,11 @@ def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
 
 
 def _disclosure(uniques: MinimalUniques, codes: Ints, fraction: float) -> Floats:
-    """Return the probability that a match is right, per record (DIS-SUDA as in ``suda2`` of sdcMicro).
+    """Return, per record, the probability that a match is correct (DIS-SUDA as in ``suda2`` of sdcMicro).
 
     C. J. Skinner and M. J. Elliot (2002): with u unique records and p records in pairs, a match in the whole table is
-    right with probability D = uφ / (uφ + p(1 − φ)), where φ is the sampling fraction. It is distributed by the scores s
-    as 1 / (1 + u(1/D − 1) / (s^q Σ s^−q)), q = 1 + (8 − d)/20.
+    correct with probability D = uφ / (uφ + p(1 − φ)), where φ is the sampling fraction. This probability is distributed
+    over the records by their scores s as 1 / (1 + u(1/D − 1) / (s^q Σ s^−q)), q = 1 + (8 − d)/20.
     """
     scores, unique = uniques.scores, uniques.scores > 0
     sizes = group_sizes(identical_records(list(codes.T)))

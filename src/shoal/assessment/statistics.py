@@ -1,4 +1,4 @@
-"""Statistics of one table, and distances between two tables: arrays in, numbers out; NaN for missing cells."""
+"""Statistics of one table and distances between two tables, from arrays with NaN for missing cells."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ class Pair(NamedTuple):
 
 
 def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> float:
-    """Return how far one column determines the other, 0 to 1, over records with both cells; NaN if one is constant.
+    """Return the association of two columns, 0 to 1, over records with both cells; NaN if a column is constant.
 
-    For two columns without an order this is Cramér's V; for one such column and one of numbers or ranks, the
-    correlation ratio; for two columns with an order, the absolute correlation. O(n + number of pairs of values).
+    The association is Cramér's V for two columns without an order, the correlation ratio for one such column and one of
+    numbers or ranks, and the absolute correlation for two columns with an order. It takes O(n + number of value pairs)
+    time.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> fl
 
 
 def il1s(columns: Sequence[RankedColumn]) -> float:
-    """Return 100 times the mean of |x − y| / (√2 S), where S is the standard deviation (n − 1) of the column before.
+    """Return 100 times the mean of |x − y| / (√2 S), where S is the standard deviation (n − 1) before masking.
 
     J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) chose this scale so that the figure depends neither on a
     column's unit nor on values near zero. Constant columns do not count.
@@ -99,7 +100,7 @@ def il1s(columns: Sequence[RankedColumn]) -> float:
 
 
 def wasserstein(column: RankedColumn) -> float:
-    """Return the mean distance between sorted values: the first Wasserstein distance for equal counts.
+    """Return the first Wasserstein distance: for equal counts, the mean distance between sorted values.
 
     Examples
     --------
@@ -112,7 +113,8 @@ def wasserstein(column: RankedColumn) -> float:
 def kolmogorov_smirnov(column: RankedColumn) -> float:
     """Return the largest difference between the two cumulative distributions.
 
-    Between two released values the released distribution is constant, so the difference is largest at a released value.
+    Between two released values, the released distribution is constant, so the difference is largest at a released
+    value.
 
     Examples
     --------
@@ -140,7 +142,7 @@ def rank_correlation(column: RankedColumn) -> float:
 
 
 def covariance(X: Floats) -> Floats:
-    """Return the covariances (n − 1) over the records that have both cells.
+    """Return the covariance matrix (n − 1), each entry over the records that have both cells.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def covariance(X: Floats) -> Floats:
 
 
 def correlation(X: Floats) -> Floats:
-    """Return the correlations over the records that have both cells; NaN if a column is constant.
+    """Return the correlation matrix, each entry over the records that have both cells; NaN for constant columns.
 
     Examples
     --------
@@ -168,7 +170,7 @@ def relations(X: Floats) -> tuple[Floats, Floats]:
     unit = 2 * scale.reach * scale.spread
     with np.errstate(invalid="ignore", divide="ignore"):
         together: Floats = products / (n - 1) * np.outer(unit, unit)
-        # In a column that is constant where the other has values, rounding leaves about 1e-16 n.
+        # If a column is constant where the other has values, rounding errors leave about 1e-16 n instead of 0.
         length = np.sqrt(np.where(squares > 1e-12 * n, squares * squares.T, np.nan))
         return np.where(n > 1, together, np.nan), np.clip(products / length, -1.0, 1.0)
 
@@ -187,7 +189,7 @@ def mean(x: Floats, weights: Floats | None = None) -> float:
 def spread(x: Floats, weights: Floats | None = None) -> float:
     """Return the standard deviation (n − 1) of a column; if weighted, an estimate for the population.
 
-    Only the shares of the weights matter, so equal weights change nothing: n / (n − 1) · Σ w (x − x̄)² / Σ w.
+    The variance is n / (n − 1) · Σ w (x − x̄)² / Σ w. Only relative weights matter, so equal weights change nothing.
 
     Examples
     --------
@@ -205,7 +207,7 @@ def spread(x: Floats, weights: Floats | None = None) -> float:
 
 
 def _together(Z: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return, for columns i and j over the records with both cells: n, and Σ dᵢdⱼ and Σ dᵢ² of the deviations."""
+    """Return n, Σ dᵢdⱼ and Σ dᵢ² for the deviations d of columns i and j, over the records with both cells."""
     present, cells = (~np.isnan(Z)).astype(np.float64), np.nan_to_num(Z)
     n, sums = present.T @ present, cells.T @ present
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -230,12 +232,13 @@ class SortedCells:
     def __init__(self, cells: Floats) -> None:
         self.values, self.records = sort_values(cells)
         n = len(cells)
-        self.first: Ints = np.flatnonzero(np.r_[True, self.values[1:] != self.values[:-1]][:n])  # of runs
+        # The start of each run of equal values.
+        self.first: Ints = np.flatnonzero(np.r_[True, self.values[1:] != self.values[:-1]][:n])
         self.counts: Ints = np.diff(self.first, append=n)
 
     @cached_property
     def middles(self) -> Floats:
-        """The rank of each different value, starting at 0: the middle of the ranks of its cells."""
+        """The rank of each distinct value, starting at 0, which is the middle rank of its cells."""
         return self.first + (self.counts - 1) / 2
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Utility of a release: the same statistics before and after, for single columns and between columns.
+"""Utility of a release: statistics of single columns and of relations between columns, before and after masking.
 
-Functions take arrays and return small results: X contains the original records, Y the same records as released, with
-NaN for missing cells (in both). Nothing here validates.
+Functions take arrays and return small results. X contains the original records and Y the same records as released, both
+with NaN for missing cells. The functions do not validate their arguments.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """The change of one column.
+    """The change of one numeric column.
 
     Parameters
     ----------
     name
         The column.
     loss
-        Its information loss, 100·SSE/SST.
+        The information loss of the column, 100·SSE/SST.
     mean, sd
         Mean and standard deviation (n − 1); weighted if the release is weighted.
     quantiles
@@ -85,7 +85,7 @@ class CategoryChange:
     kind
         ``"nominal"``, ``"ordinal"`` or ``"hierarchy"``.
     loss
-        Its information loss, 100·SSE/SST of the coordinates.
+        The information loss of the column, 100·SSE/SST of the coordinates.
     changed
         The share of cells released with another value.
     variation
@@ -105,7 +105,7 @@ class CategoryChange:
 
 @dataclass(frozen=True)
 class Utility:
-    """Statistics before and after masking.
+    """The utility of a release: statistics before and after masking.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ class Utility:
     columns
         The changes of single columns.
     covariance, correlation
-        The matrices of the numeric columns, before and after.
+        The covariance and correlation matrices of the numeric columns, before and after.
     association
-        The matrices of all columns (`association`), before and after; NaN for two numeric columns.
+        The matrices of `association` between columns, before and after; NaN for two numeric columns.
     propensity
-        The classifier's result; None if no record is complete.
+        The classifier's result; None if fewer than two records are complete.
     model
         The coefficients of the user's regressions; may be empty.
     tables
@@ -154,7 +154,7 @@ class Utility:
         return replace(self, loss=loss, columns=tuple(columns))
 
     def without_pairs(self) -> Utility:
-        """Return a copy with NaN for figures that need every record with its original."""
+        """Return a copy with NaN for figures that need every record paired with its original."""
         nan = float("nan")
         columns = (
             replace(column, loss=nan, rank_correlation=nan)
@@ -176,18 +176,18 @@ class Utility:
 
     @property
     def covariance_change(self) -> float:
-        """The mean absolute change of a variance or covariance, in products of the standard deviations before."""
+        """The mean absolute change of variances and covariances, relative to the original standard deviations."""
         before, after = self.covariance
         sd = np.sqrt(np.diag(before))
         above = np.triu(np.ones(before.shape, dtype=np.bool_)) & np.isfinite(after - before) & (np.outer(sd, sd) > 0)
         return float((np.abs(after - before)[above] / np.outer(sd, sd)[above]).mean()) if above.any() else 0.0
 
     def correlation_changes(self) -> list[tuple[Name, Name, Pair]]:
-        """Return all pairs of numeric columns that have a correlation, largest change first."""
+        """Return all pairs of numeric columns with a correlation, in descending order of change."""
         return _changes([column.name for column in self.numbers], *self.correlation)
 
     def association_changes(self) -> list[tuple[Name, Name, Pair]]:
-        """Return all pairs with a categorical column that have an association, largest change first."""
+        """Return all pairs with a categorical column and an association, in descending order of change."""
         return _changes([column.name for column in self.columns], *self.association)
 
     def largest_correlation_change(self) -> tuple[Name, Name, Pair] | None:
@@ -214,10 +214,11 @@ def utility(
     weights: Floats | None = None,
     seed: int = 0,
 ) -> Utility:
-    """Compute all measures except those chosen by the user; without an embedding, all columns are numeric.
+    """Compute all measures of utility except those taken on request.
 
-    `placed` and `ordered` are the coordinates of the records and the sorted numeric columns, if already computed.
-    Weights affect means and standard deviations; the seed determines samples.
+    Without an embedding, all columns are numeric. `placed` and `ordered` are the coordinates of the records and the
+    sorted numeric columns, if already computed. Weights affect means and standard deviations; the seed determines
+    samples.
 
     Examples
     --------
@@ -252,7 +253,7 @@ def utility(
 
 
 def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats | None = None) -> ColumnChange:
-    """Compare a column before and after; missing cells do not count. Means and standard deviations may be weighted."""
+    """Compare a numeric column before and after masking, without missing cells; weights affect only `mean` and `sd`."""
     x, y = column.x, column.y
     if not len(x):
         nothing = Pair(float("nan"), float("nan"))
@@ -273,7 +274,7 @@ def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats
 
 
 def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) -> CategoryChange:
-    """Compare a column of codes before and after; missing cells do not count.
+    """Compare a categorical column before and after masking; missing cells do not count.
 
     Examples
     --------
@@ -289,7 +290,7 @@ def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) ->
 
 
 def _associations(X: Floats, embedding: Embedding) -> Floats:
-    """Return the association of each pair of columns with a categorical one; NaN for other pairs."""
+    """Return the association of each pair with at least one categorical column; NaN for other pairs."""
     d = X.shape[1]
     associations = np.full((d, d), np.nan)
     nominal = embedding.without_order

@@ -1,1 +1,1 @@
-"""Comparison of methods, group sizes and promises on one table: loss and risk of each."""
+"""Comparison of methods, group sizes and promises on one table, by loss and risk."""

@@ -1,4 +1,4 @@
-"""Compare a release with alternatives: its method at other k, and with stronger and weaker promises."""
+"""Comparison of a release with alternatives: the same method at other k, and with stronger and weaker promises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_SECONDS = 5.0
 MOST_RECORDS = 50_000
 SIZES = (2, 3, 5, 10, 15)
 FACTORS = (0.5, 1.5, 2.0, 3.0)  # factors of t, and of l − 1
-# The figures do not depend on these parameters.
+# Parameters that do not affect the figures.
 HERE = {"engine": None, "memory": None, "processes": None, "shuffle": False, "escape_formulas": False}
 
 
@@ -64,7 +64,7 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     >>> sorted(trial.k for trial in comparison.trials)
     [2, 3, 4, 5, 8, 10, 15]
     """
-    # Without the time of compilation, which later runs do not need.
+    # Exclude the compilation time, because later runs need no compilation.
     seconds = release.timings["partition"] - release.timings.get("compile", 0.0)
     slow = release.records > MOST_RECORDS or seconds > MOST_SECONDS
     if release.parameters["method"] not in ALL_METHODS or slow or not release.labels.size:
@@ -94,7 +94,7 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
 
 
 def _request_of(release: Release) -> MaskRequest:
-    """Return the request of a release; refuse a release that was made with objects it does not hold."""
+    """Return the request of a release; refuse a release if its parameters included objects."""
     if objects := not_recorded(release.parameters):
         raise InputError(
             f"{parameter(objects[0])} was an object, so the table cannot be masked the same way at other k. Put "

@@ -1,4 +1,4 @@
-"""Comparison of every method at several k on one table: loss and risk of each, and the cost of promises."""
+"""Comparison of methods at several k on one table, by loss and risk, with the cost of promises."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def compare(data: Any, k: Sequence[int] | int = (3, 5, 10), **parameters: Any) -
 
 
 def compare_request(data: Any, request: CompareRequest) -> Comparison:
-    """Run a comparison according to a request."""
+    """Run a comparison as specified by a request."""
     data = named_source(data)
     sizes, masking, time_limit = request.sizes, request.masking(), request.time_limit
     if masking.takes_names:
@@ -117,7 +117,7 @@ def compare_request(data: Any, request: CompareRequest) -> Comparison:
 def _requests(
     request: MaskRequest, methods: Sequence[Method], sizes: Sequence[int], promises: Sequence[Promise], limit: float
 ) -> list[MaskRequest]:
-    """Return the trials: every method, size and promise; methods made for a promise only with that promise."""
+    """Return a request for every method, size and promise; try methods made for a promise only with that promise."""
     return [
         replace(request, method=entry, options=_options(entry, limit), k=size, **promise)
         for entry, size, promise in product(methods, sizes, promises)
@@ -126,13 +126,13 @@ def _requests(
 
 
 def _too_large(sizes: Sequence[int], smallest_cell: int, unit: Name | None) -> dict[str, str]:
-    """Return the reason for leaving out each group size that a cell cannot keep."""
+    """Return the reason for leaving out each group size that exceeds the smallest cell."""
     why = f"a stratum, or its records with the same missing columns, has only {count_holders(smallest_cell, unit)}"
     return {f"k = {size}": why for size in sizes}
 
 
 def _cells(records: MemoryRecords, plan: Plan) -> list[Floats]:
-    """Return the coordinates of each cell's records for grouping, without the columns that they miss."""
+    """Return the grouping coordinates of the records in each cell, without the columns that are missing there."""
     Z = CodedRecords.of(records, plan).compared
     cells = cells_of(Z, number_of_cells(records.original(), plan.own[0]))
     return [np.ascontiguousarray(Z[np.ix_(rows, present)]) for rows, present in cells]
@@ -176,7 +176,7 @@ def _try_all(
     left_out: dict[str, str],
     state: State,
 ) -> list[Trial]:
-    """Try requests one after the other; record the reason for those that cannot be kept, or not in time."""
+    """Try all requests in sequence; record the reason for each one that cannot be met or does not finish in time."""
     trials: list[Trial] = []
     shared: dict[SharedWork, list[Mapping[str, Any]]] = {}
     for done, request in enumerate(requests, start=1):
@@ -210,7 +210,7 @@ def _affordable(
     sizes: Sequence[int],
     time_limit: float,
 ) -> tuple[list[Method], dict[str, str]]:
-    """Separate methods that can run here in time from the others, with the reasons."""
+    """Return the methods that can run here in time, and the reason for leaving out each of the others."""
     columns = plan.columns
     compared, nominal = columns.compared(columns.masked), columns.compared(columns.nominal)
     affordable, left_out = [], {}
@@ -234,7 +234,7 @@ def _affordable(
             continue
         options = entry.read_options({})
         if entry.time_option is not None:
-            # It keeps the limit except for a fixed amount of work, which is negligible on small tables.
+            # The method keeps the limit except for a fixed amount of work, which is negligible on small tables.
             options[entry.time_option] = 0.0
         seconds = 0.0
         if blocks and not (entry.time_option is not None and (entry.anytime or max(map(len, blocks)) <= PROBE)):
@@ -254,7 +254,7 @@ def _options(entry: Method, time_limit: float) -> dict[str, Any]:
 
 
 def _blocks(request: MaskRequest, plan: Plan, cells: Sequence[Floats]) -> list[Floats]:
-    """Return the cells that have values, divided into parts of block size if masking divides them into blocks."""
+    """Return the cells that have values, split into parts of block size if masking splits them into blocks."""
     rule = choose_rule(replace(plan, request=request), most=1)
     cells = [cell for cell in cells if cell.shape[1]]
     if rule is None:
@@ -265,7 +265,7 @@ def _blocks(request: MaskRequest, plan: Plan, cells: Sequence[Floats]) -> list[F
 def _shared_work(
     request: MaskRequest, plan: Plan, cells: Sequence[Floats], done: dict[SharedWork, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
-    """Return, for each cell, the options with work that several runs share; the first run does the work."""
+    """Return, per cell, the options that hold work shared by several runs; the first run does this work."""
     shared = request.entry.shared
     if shared is None or choose_rule(replace(plan, request=request), most=1) is not None:  # blocks share nothing
         return []

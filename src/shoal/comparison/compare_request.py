@@ -1,4 +1,4 @@
-"""Parameters of a comparison: those of a masking, and the choices to try; each is described only here."""
+"""Parameters of a comparison: the parameters of a masking, and the methods, sizes and promises to try."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class CompareRequest(Request):
         return sorted(set(self.k) if isinstance(self.k, Iterable) else {self.k})
 
     def masking(self) -> MaskRequest:
-        """Return the request common to all runs, with the smallest size and without promises."""
+        """Return the masking request common to all runs, with the smallest size and without promises."""
         return MaskRequest(k=self.sizes[0], **{name: getattr(self, name) for name in MASKING})
 
 

@@ -1,4 +1,4 @@
-"""Try requests on one table and compare them: loss, risk and time, the Pareto front, and the cost of promises."""
+"""Trials of requests on one table, compared by loss, risk and time, with the Pareto front and the cost of promises."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ VARIED_PROMISES = ("diversity", "closeness")  # promises that vary between trial
 
 @dataclass(frozen=True)
 class Trial:
-    """One method at one k, with or without promises on sensitive columns."""
+    """A trial of one method at one k, with or without promises on sensitive columns."""
 
     method: str
     k: int
@@ -80,7 +80,7 @@ class Trial:
 
     @property
     def risk(self) -> float:
-        """The greater of linked and chance.
+        """The greater of `linked` and `chance`.
 
         A poor partition moves records so far that linkage fails more often than chance; an intruder who finds the right
         group in another way still succeeds with probability `chance`.
@@ -105,7 +105,7 @@ class Attempt(NamedTuple):
     groups: Groups
 
     def measure(self) -> Trial:
-        """Measure the loss and risk of the groups; verify that they have the requested size."""
+        """Measure the loss and risk of the groups, and verify that the groups have the requested size."""
         plan, arrays, released = self.groups.plan, self.records.original(), self.records.answers()["released"]
         request, cell = plan.request, number_of_cells(arrays, plan.own[0])
         identical = identical_records(released, plan.strata[cell])
@@ -133,7 +133,7 @@ class Attempt(NamedTuple):
 def attempt(
     records: MemoryRecords, plan: Plan, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()
 ) -> Attempt:
-    """Group planned records with another method, k or promise; `shared` holds options per cell, reused by many runs."""
+    """Group planned records with another method, k or promise; `shared` holds options per cell that runs share."""
     records = records.watched(state)
     if serves(records, plan, request):
         plan = replace(plan.requesting(request), records=records)
@@ -143,7 +143,7 @@ def attempt(
 
 
 def serves(records: MemoryRecords, plan: Plan, request: MaskRequest) -> bool:
-    """Return True if a plan also serves a request with another k, because neither moves records of small cells."""
+    """Return True if a plan also suits a request with another k, because neither moves records of small cells."""
     return request.small == "error" or (not plan.moved and fewest(records, plan) >= request.k)
 
 
@@ -170,8 +170,8 @@ def as_trial(
 ) -> Trial:
     """Return a trial with the risk of its released values.
 
-    `groups` numbers identical records, `cell` the records of a stratum with the same missing values, `unchanged` the
-    records with equal values in all other columns that an outsider can know.
+    Records have the same number in `groups` if they are identical, in `cell` if they share their stratum and their
+    missing columns, and in `unchanged` if they are equal in all other columns that an outsider can know.
     """
     placed = before.coordinates, before.place(released)
     known_groups, known_cell = (identical_records([codes, unchanged]) for codes in (groups, cell))
@@ -208,15 +208,15 @@ class Comparison:
 
     @property
     def choice(self) -> Trial:
-        """The trial of the front nearest to zero loss and zero risk, each relative to the range of the front.
+        """The front's trial nearest to its least loss and least risk, each relative to the range of the front.
 
-        It has no promises unless all trials have some: a formula cannot decide on promises.
+        This trial has no promises unless all trials have some, because a formula cannot decide on promises.
         """
         return self.choices[0]
 
     @property
     def choices(self) -> list[Trial]:
-        """The balanced trial per promise, as in `choice`, the one without promises first."""
+        """The balanced trial for each promise, as in `choice`; the trial without promises comes first."""
         promises = sorted({trial.promise for trial in self.trials}, key=lambda promise: (promise != "", promise))
         return [_balanced([trial for trial in self.trials if trial.promise == promise]) for promise in promises]
 
@@ -312,7 +312,7 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _balanced(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the front nearest to zero loss and zero risk, each relative to the range of the front."""
+    """Return the front's trial nearest to its least loss and least risk, each relative to the range of the front."""
     front = [trial for trial in trials if trial.pareto] or list(trials)
     losses, risks = [trial.loss for trial in front], [trial.risk for trial in front]
 

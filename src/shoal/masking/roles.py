@@ -222,8 +222,8 @@ def check_modes(reasons: Mapping[Name, str]) -> None:
     for name, reason in reasons.items():
         raise InputError(
             f"Column {name!r} looks like an identifier: {reason}. Masking it would release some of its values. Use "
-            f"{setting('identifiers', [name])} to leave it out, or set its kind in {parameter('kinds')}: a hierarchy for "
-            "wider classes, or nominal to mask it anyway."
+            f"{setting('identifiers', [name])} to leave it out, or set its kind in {parameter('kinds')}: a hierarchy "
+            "for wider classes, or nominal to mask it anyway."
         )
 
 

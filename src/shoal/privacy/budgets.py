@@ -1,12 +1,12 @@
-"""Privacy budgets: the shares of ε, and the ρ (zCDP) that (ε, δ) allows.
+"""Privacy budgets: division of ε into shares, and conversion of (ε, δ) to a zCDP budget ρ.
 
-Budgets spent on disjoint columns add up (sequential composition), so the shares sum to ε; budgets spent on disjoint
-groups of records do not (parallel composition), so every group of a column has the column's whole share.
+Budgets spent on disjoint columns add up (sequential composition), so the shares sum to ε. Budgets spent on disjoint
+groups of records do not add up (parallel composition), so every group of a column has the column's whole share.
 
 A mechanism is ρ-zCDP (zero-concentrated differential privacy; M. Bun and T. Steinke, 2016) if its Rényi divergence of
 every order α > 1 between neighbouring tables is at most ρα. Then
 
-- mechanisms that run one after the other, each of which may use the earlier results, are together (ρ₁ + ρ₂ + …)-zCDP;
+- mechanisms that run in sequence, each of which may use earlier results, are together (ρ₁ + ρ₂ + …)-zCDP;
 - Gaussian noise of standard deviation σ on a vector that changes by at most Δ (Euclidean) is Δ²/(2σ²)-zCDP;
 - the mechanism is (ε, δ)-differentially private for every ε, with
   δ = inf_{α>1} e^((α−1)(αρ−ε)) (1−1/α)^α / (α−1)
@@ -68,9 +68,9 @@ def split_budget(
     """Divide ε among columns; the shares never sum to more than ε.
 
     Rule ``"sensitivity"`` divides in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get
-    noise of the same scale. ``"even"`` gives every set of jointly grouped columns the same share and divides it within
-    the set in proportion to the width, which gives the paper's noise for whole records. A mapping sets the share of
-    each column.
+    noise of the same scale. ``"even"`` gives every set of jointly grouped columns the same share and divides this share
+    within the set in proportion to the width. For whole records, this yields the noise of the paper. A mapping sets the
+    share of each column.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def split_budget(
             f"of epsilon, got {rule!r}."
         )
     largest = int(np.argmax(shares))
-    while math.fsum(shares) > epsilon:  # rounding must not spend more than epsilon
+    while math.fsum(shares) > epsilon:  # rounding errors must not raise the sum above epsilon
         shares[largest] = np.nextafter(shares[largest], 0)
     if not (shares > 0).all():
         name = names[int(np.argmin(shares))]
@@ -117,7 +117,7 @@ def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Na
     return values * (epsilon / total)
 
 
-ROUNDING = 1e-9  # the rounding error of float64 in δ, kept as a reserve
+ROUNDING = 1e-9  # reserve for the rounding error of float64 in δ
 
 
 def check_delta(delta: object, n: int) -> float:
@@ -152,7 +152,7 @@ def delta_of(rho: float, epsilon: float) -> float:
     True
     """
     low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
-    # The logarithm of the bound is convex in α: its slope changes sign once. Bisect to the precision of float64.
+    # The logarithm of the bound is convex in α, so its slope changes sign once. Bisect to the precision of float64.
     while low < (alpha := (low + high) / 2) < high:
         slope = (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha)
         low, high = (alpha, high) if slope < 0 else (low, alpha)
@@ -177,10 +177,10 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def guess_of(rho: float, epsilon: float) -> float:
-    """Return the greatest probability of guessing right between two equally likely values of a record.
+    """Return the greatest probability of a correct guess between two equally likely values of a record.
 
     An attacker who knows all other records and sees a ρ-zCDP release can distinguish two neighbouring tables with an
-    advantage of at most √(ρ/2) (Pinsker's inequality), and of no more than ε and its δ allow.
+    advantage of at most √(ρ/2) (Pinsker's inequality). The advantage is also limited by ε and δ.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""Steps shared by publishing and exploring: read the table, choose columns, check, clip.
+"""Preparation shared by publishing and exploring: read the table, choose and check its columns, clip the values.
 
-Messages here name columns. They never depend on single values: they contain no value, count or record number.
+Error messages of this module may name columns. They contain no value, no record number and no count of cells, because a
+message must not depend on single values.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ __all__ = ["Answers", "ConfidentialTable", "check_group_size", "column_sets", "p
 
 @dataclass(frozen=True)
 class Answers:
-    """A column of categories, the code of each record, and the number of cells outside, which count as the last."""
+    """A categorical column: its categories, the code of each record, and the number of cells outside the categories.
+
+    Cells outside the categories count as the last category.
+    """
 
     name: Name
     categories: tuple[Any, ...]
@@ -41,7 +45,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class ConfidentialTable:
-    """A table ready for grouping: the published columns, original and clipped, and the privacy unit."""
+    """A confidential table ready for grouping: its published columns, original and clipped, and its privacy unit."""
 
     table: Table  # the input table
     # Numeric columns: values, domains, clipped values, and the number of values outside the domain.
@@ -61,7 +65,7 @@ class ConfidentialTable:
 
     @property
     def published(self) -> list[Name]:
-        """All columns that are published with differential privacy."""
+        """All columns published with differential privacy."""
         return [*self.names, *(answer.name for answer in self.answers)]
 
 
@@ -113,7 +117,7 @@ def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
 
 
 def _answers(table: Table, name: Name, categories: Sequence[Any]) -> Answers:
-    """Return a column as codes of the public categories, without revealing which of them occur."""
+    """Return a column as codes of the public categories, without revealing which categories occur."""
     categories_listed = tuple(categories) if not isinstance(categories, str) else ()
     words = [_word(category) for category in categories_listed]
     if len(words) < 2 or len(set(words)) < len(words):
@@ -123,7 +127,7 @@ def _answers(table: Table, name: Name, categories: Sequence[Any]) -> Answers:
         )
     try:
         cells = composed_cells(table[name].categories().cast(pl.String)).to_list()
-    except InputError:  # its message names the invalid cell
+    except InputError:  # the original message names the invalid cell
         raise InputError(f"Categorical column {name!r} must contain text, truth values or whole numbers.") from None
     places = {word: code for code, word in enumerate(words)}
     codes = np.array([places.get(cell, len(words) - 1) for cell in cells], dtype=np.int64)
@@ -156,7 +160,7 @@ def column_sets(
 
 
 def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int = 2) -> int | None:
-    """Return the method's group size; refuse an invalid size; None if the method chooses its own groups."""
+    """Check and return the group size; return None if k is not set and the method does not require it."""
     if k is None:
         if entry.k == "needed" and not (entry.name == "insensitive" and columns <= 1):
             raise InputError(
@@ -184,7 +188,7 @@ def _numbers(table: Table, name: Name) -> Floats:
         )
     values = table[name].numbers().values
     if not np.isfinite(values).all():
-        # State neither how many cells nor which: the message must not depend on the values of single records.
+        # Do not state how many cells or which ones: the message must not depend on the values of single records.
         raise InputError(
             f"Column {name!r} must hold a finite number in every record: missing and infinite cells cannot be "
             "published. Fill them in by a rule that uses each record alone, or leave out these records if their number "

@@ -1,17 +1,16 @@
-"""Counts of codes, for single columns, pairs and nested ranges: measured with noise and fitted to the public n.
+"""Counts of codes in single columns, column pairs and nested ranges, measured with noise and fitted to the public n.
 
-Neighbouring tables have the same number of records and differ in the records of one unit, at most m of them (m = 1: in
-one record). In a table of counts, each of the m records leaves one cell and enters another; in the worst case all share
-the same two cells. The counts then change by m·√2 in Euclidean distance, and by 2m in sum. L tables of counts of the
-same records change together by at most m·√(2L).
+Neighbouring tables have the same number of records and differ in at most m records, all of one unit (in a single record
+if m = 1). In a table of counts, each of the m records leaves one cell and enters another. In the worst case, all m
+records share the same two cells, and the counts change by m·√2 in Euclidean distance, and by 2m in sum. L tables of
+counts of the same records change by at most m·√(2L) in Euclidean distance.
 
-A table of counts is measured several times: its halves along every axis, its quarters, and so on down to the cells. The
-measurements of each range are averaged from the cells upwards; then n is distributed from the whole table downwards, so
-that the parts of a range are as near as possible to their noisy counts (M. Hay, V. Rastogi, G. Miklau and D. Suciu,
-Boosting the accuracy of differentially private histograms through consistency, 2010; extended here to two axes and to
-counts of at least 0).
-Large ranges then have far less noise than the sums of their cells: a domain that is much too wide costs little, and the
-dependence between columns is not lost.
+A table of counts is measured at several levels: its halves along every axis, its quarters, and so on down to the cells.
+The measurements of each range are averaged from the cells upwards. Then n is distributed from the whole table
+downwards, so that the parts of a range are as near as possible to their noisy counts (M. Hay, V. Rastogi, G. Miklau and
+D. Suciu, Boosting the accuracy of differentially private histograms through consistency, 2010; extended here to two
+axes and to counts of at least 0). Large ranges then have far less noise than the sums of their cells. A domain that is
+much too wide therefore costs little, and the dependence between columns is not lost.
 
 The fit uses only noisy counts and the public n, so it costs no budget.
 """
@@ -31,7 +30,7 @@ __all__ = ["count", "count_pairs", "depth_of", "fit_nested", "measure", "nearest
 
 
 def sensitivity(tables: int, contributions: int) -> float:
-    """Return the greatest change of `tables` tables of counts, in Euclidean distance, rounded up.
+    """Return the greatest Euclidean distance by which `tables` tables of counts can change, rounded up.
 
     Examples
     --------
@@ -42,12 +41,12 @@ def sensitivity(tables: int, contributions: int) -> float:
 
 
 def count(codes: Ints, size: int) -> Ints:
-    """Return the number of records with each code of one column."""
+    """Count the records with each code of one column."""
     return np.bincount(codes, minlength=size).astype(np.int64)
 
 
 def count_pairs(first: Ints, second: Ints, sizes: tuple[int, int]) -> Ints:
-    """Return the number of records with each pair of codes of two columns, with the first column along the rows.
+    """Count the records with each pair of codes of two columns, with the first column along the rows.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def count_pairs(first: Ints, second: Ints, sizes: tuple[int, int]) -> Ints:
 
 
 def measure(tables: list[Ints], contributions: int, rho: float, rng: np.random.Generator | None) -> list[Ints]:
-    """Return tables of counts of the same records with noise; together the tables spend ρ.
+    """Add noise to several tables of counts of the same records; together the tables spend ρ.
 
     Examples
     --------
@@ -72,13 +71,13 @@ def measure(tables: list[Ints], contributions: int, rho: float, rng: np.random.G
 
 
 EMPTY, SMALL = 1.5, 0.25  # a part below 1.5 standard deviations and 25 % of its range may be noise alone
-NEVER = -1e18  # less than any noisy count: its nearest valid count is 0
+NEVER = -1e18  # less than any noisy count, so that the nearest valid count is 0
 
 Shape = tuple[int, ...]
 
 
 def depth_of(shape: Shape) -> int:
-    """Return the number of levels in which a table of this shape is measured.
+    """Return the number of levels at which a table of this shape is measured.
 
     Examples
     --------
@@ -104,10 +103,10 @@ def nest(counts: Ints) -> list[Ints]:
 
 
 def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> Floats:
-    """Return the table of n records that fits the noisy counts of nested ranges best.
+    """Return the table of counts with sum n that best fits the noisy counts of nested ranges.
 
-    `levels` come from `nest`, with noise added. If `scale`, the standard deviation of the noise, is given, small parts
-    of ranges that may be noise alone become 0.
+    `levels` is a result of `nest` with noise added. `scale` is the standard deviation of the noise; if it is positive,
+    small parts of ranges that may be noise alone become 0.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> 
         weight = parts.shape[1] * variances[-1] / (1 + parts.shape[1] * variances[-1])
         averaged.append(weight * level + (1 - weight) * parts.sum(axis=1).reshape(level.shape))
         variances.append(weight)
-    # Downwards: divide each range's count among its parts; parts beyond the table get nothing.
+    # Downwards: divide each range's count among its parts; parts outside the table receive 0.
     fitted = np.full((1,) * len(shape), float(n))
     for counts, variance in zip(averaged[::-1], variances[::-1], strict=True):
         noisy = np.where(_within(counts.shape, shape), counts, NEVER)
@@ -134,8 +133,8 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> 
 def _without_noise(shared: Floats, scale: float) -> Floats:
     """Move the counts of small parts that may be noise alone to the other parts of their range.
 
-    If a domain is much too wide, most ranges are empty, and a few records that noise puts at the far end would cost
-    more than all small parts are worth.
+    If a domain is much too wide, most ranges are empty. The few records that noise would place at the far end then
+    cause more error than the loss of all small parts.
     """
     small = (shared < EMPTY * scale) & (shared < SMALL * shared.sum(axis=1, keepdims=True))
     remaining = np.where(small, 0.0, shared)
@@ -174,7 +173,7 @@ def _parts(table: NDArray[Any], ranges: Shape) -> NDArray[Any]:
 
 
 def _whole(parts: Floats, ranges: Shape, shape: Shape) -> Floats:
-    """Return the table from its parts, one row per range."""
+    """Return the table assembled from its parts, which are given as one row per range."""
     axes = [axis for pair in zip(range(len(shape)), range(len(shape), 2 * len(shape)), strict=True) for axis in pair]
     return parts.reshape(*ranges, *_ratios(shape, ranges)).transpose(axes).reshape(shape)
 

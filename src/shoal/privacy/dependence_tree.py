@@ -1,17 +1,18 @@
-"""A tree of columns, each depending on its parent alone: chosen with noise, fitted to noisy counts, sampled.
+"""Tree model of columns, chosen with noise and fitted to noisy counts; each column depends on its parent alone.
 
 R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest: a scalable and general approach to differentially
-private synthetic data (2021), where it is called MST: a maximum spanning tree by Kruskal's algorithm; each round
-chooses one of the pairs that connect two parts of the tree by the exponential mechanism.
+private synthetic data (2021), where the method is called MST. It is Kruskal's algorithm for a maximum spanning tree,
+except that the exponential mechanism chooses among the pairs that connect two parts of the tree.
 
-The score of a pair is the distance of its counts from those of independent columns, Σ|count − expected|, minus the
-distance expected from chance and from the noise of the coming measurement. The expected counts come from noisy
-histograms and are rounded, so a score is a whole number that changes by at most 2m when the m records of a unit change.
-O(n d² + d³) for n records and d columns.
+The score of a pair is the distance of its counts from the counts expected for independent columns, Σ|count − expected|.
+The distance expected from chance and from the noise of the later measurement is subtracted. The expected counts come
+from noisy histograms and are rounded. A score is therefore a whole number that changes by at most 2m when the m records
+of a unit change. The choice takes O(n d² + d³) time for n records and d columns.
 
-The probability of a record is that of its value in the root times, for every other column, that of its value given the
-parent's value. The model therefore needs only the counts of the pairs along the tree, which are its marginals if they
-agree in the columns that they share. The fit ensures this by fixing the histograms of the columns first.
+The probability of a record is the probability of its root value, multiplied by the conditional probability of each
+other value given the value of the parent column. The model therefore needs only the counts of the pairs along the tree.
+These counts are marginals of the model if they agree in shared columns; the fit ensures this by fixing the histograms
+of the columns first.
 
 The fit and the draw use only noisy counts and the public n, so they cost no budget.
 """
@@ -60,7 +61,7 @@ def choose_tree(
 
 
 def score_pairs(codes: Ints, histograms: list[Floats], scale: float) -> dict[Pair, int]:
-    """Return the distance of each pair's counts from those of independent columns, minus the expected noise.
+    """Return each pair's distance from the counts expected for independent columns, minus the expected noise.
 
     `codes` has shape ``(n, d)``; each noisy histogram sums to n; `scale` is the standard deviation of the noise on
     counts of pairs.
@@ -80,17 +81,17 @@ ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
 
 @dataclass(frozen=True)
 class TreeModel:
-    """A distribution of records, as codes."""
+    """A tree-shaped distribution of coded records: the root's histogram, and pair counts of each parent and child."""
 
     # The root column, and the expected counts of its codes.
     root: int
     histogram: Floats
-    # The other columns, each after its parent: parent, child, and the expected counts of their pairs of codes, with the
-    # parent's codes along the rows.
+    # One entry per other column, after its parent's: parent, child, and the expected counts of their pairs of codes,
+    # with the parent's codes along the rows.
     branches: tuple[tuple[int, int, Floats], ...]
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:
-        """Return n records in random order, as near to the expected counts as whole numbers allow."""
+        """Return n records in random order, as close to the expected counts as whole numbers allow."""
         codes = np.empty((n, 1 + len(self.branches)), dtype=np.int64)
         codes[:, self.root] = spread(self.histogram, n, rng)
         for parent, child, counts in self.branches:
@@ -101,7 +102,7 @@ class TreeModel:
 
 
 def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -> TreeModel:
-    """Return the model of fitted histograms and fitted counts of pairs; the pairs must form a tree.
+    """Return the model for fitted histograms and fitted pair counts; the pairs must form a tree.
 
     Examples
     --------
@@ -121,10 +122,10 @@ def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -
 
 
 def with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Scale the rows and columns of a table of pair counts until it has the given sums.
+    """Scale the rows and columns of a table of pair counts until they have the given sums.
 
-    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A trace of independent columns is added
-    first, because a row of zeros cannot be scaled.
+    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A small share of the counts of independent
+    columns is added first, because a row of zeros cannot be scaled.
 
     Examples
     --------

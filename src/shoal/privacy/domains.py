@@ -1,7 +1,7 @@
-"""Domains of the published columns: public knowledge set by the user, not read from the data.
+"""Domains of the published columns, set by the user from public knowledge and not read from the data.
 
 The sensitivity of a column is the width of its domain, so bounds read from the data reveal something about the data.
-Bins divide a domain by public knowledge alone: equal parts of an interval, or the list of categories.
+Bins divide a domain by public knowledge alone, into equal parts of an interval or into the listed categories.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shoal.tables.table import check_name
 
 __all__ = ["Bounds", "BoundsGiven", "CategoryBins", "ColumnBins", "NumberBins", "WholeBins", "read_bounds"]
 
-# Within these limits, the noise of any budget and its squares and sums of squares are finite.
+# Within these limits, the noise for any budget, its squares and the sums of its squares are finite.
 FARTHEST, NARROWEST = 1e100, 1e-100
 
 BoundsGiven = Mapping[Any, tuple[float, float]] | Literal["data"]
@@ -31,7 +31,7 @@ BoundsGiven = Mapping[Any, tuple[float, float]] | Literal["data"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """The domain of each column, as vectors of lower and upper ends."""
+    """The domain of each column, as vectors of lower and upper bounds."""
 
     lower: Floats
     upper: Floats
@@ -39,25 +39,25 @@ class Bounds:
 
     @property
     def width(self) -> Floats:
-        """Δ of each column: the greatest possible change of a value."""
+        """The width Δ of each domain, which is the greatest possible change of a value."""
         width: Floats = self.upper - self.lower
         return width
 
     def clip(self, X: Floats) -> Floats:
-        """Clip values to the domain."""
+        """Clip the values of each column to its domain."""
         clipped: Floats = np.clip(X, self.lower, self.upper)
         return clipped
 
     def outside(self, X: Floats) -> Ints:
-        """Count the values of each column outside the domain."""
+        """Count the values of each column that are outside its domain."""
         return np.asarray(((self.lower > X) | (self.upper < X)).sum(axis=0), dtype=np.int64)
 
 
 def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
     """Check the user's bounds, or read them from the data with a warning.
 
-    ``"data"`` means 0 (or the minimum, if it is lower) to 1.5 times the maximum, as in the paper's experiments; X is
-    used only for this.
+    ``"data"`` sets the domain from 0 (or the minimum, if that is lower) to 1.5 times the maximum, as in the paper's
+    experiments. X is used only in this case.
 
     Examples
     --------
@@ -136,7 +136,7 @@ MOST = 2**53  # all integers up to this one are exact as floats
 
 @dataclass(frozen=True)
 class NumberBins:
-    """Equal parts of an interval.
+    """Bins of real numbers: equal parts of an interval.
 
     Examples
     --------
@@ -155,14 +155,14 @@ class NumberBins:
         return np.clip(parts, 0, self.size - 1).astype(np.int64)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return a random value from each bin, uniformly distributed within the bin."""
+        """Return a uniformly distributed random value from the bin of each code."""
         parts = (codes + rng.random(len(codes))) / self.size
         return np.clip(self.lower + parts * (self.upper - self.lower), self.lower, self.upper)
 
 
 @dataclass(frozen=True)
 class WholeBins:
-    """Whole numbers of an interval: one per bin if they are few, otherwise about equally many per bin.
+    """Bins of the integers in an interval: one integer per bin if there are few, otherwise about equally many.
 
     Examples
     --------
@@ -195,13 +195,13 @@ class WholeBins:
         return np.clip(parts, 0, self.size - 1)
 
     def draw(self, codes: Ints, rng: np.random.Generator) -> Floats:
-        """Return a random number from each bin, uniformly distributed within the bin."""
+        """Return a uniformly distributed random integer from the bin of each code."""
         return rng.integers(self.starts[codes], self.starts[codes + 1]).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class CategoryBins:
-    """Categories, one per bin; their values are codes already."""
+    """Bins of a categorical column, one per category; the values are already codes."""
 
     size: int
     ordered = False

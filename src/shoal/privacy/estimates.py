@@ -1,12 +1,12 @@
 """Estimates with error bars, computed only from public figures: the noisy sums and the scale of their noise.
 
-Averaging in groups preserves the sum of a column, so the mean of the noisy sums is the mean of the column (its values
-clipped to the domain) plus noise with a standard deviation of scale · √(2 · groups)/n. Truncation to the domain would
-bias it towards the middle, so estimates are computed before truncation.
+Averaging in groups preserves the sum of a column. The noisy sums divided by n therefore estimate the mean of the
+clipped column, with noise of standard deviation scale · √(2 · groups)/n. Truncation to the domain would bias this
+estimate towards the middle, so estimates are computed before truncation.
 
-If the order of the groups is fixed beforehand (the i-th group contains the values of the i-th ranks), the group at
-share q of the records estimates a quantile: its mean plus noise with a standard deviation of scale · √2/size. The
-quantity it estimates is the mean of the values of these ranks.
+If the groups follow the order of the values, each group contains fixed ranks. The noisy mean of the group at share q of
+the records then estimates the q-quantile, with noise of standard deviation scale · √2/size. The estimated quantity is
+the mean of the values at the ranks of the group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUANTILES = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with the standard error due to noise."""
+    """An estimated value with its standard error due to noise."""
 
     value: float
     error: float
@@ -56,7 +56,7 @@ class Estimates:
     shares: Mapping[Any, Estimate] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, Estimate]]:
-        """Return the names and figures of all estimates."""
+        """Return all estimates with their names."""
         names = [("mean", self.mean)] if self.mean is not None else []
         names += [(f"{100 * share:g} % quantile", figure) for share, figure in self.quantiles.items()]
         return names + [(f"share of {name}", figure) for name, figure in self.shares.items()]

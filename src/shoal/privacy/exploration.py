@@ -1,9 +1,10 @@
-"""The expected error of every method for k and ε, from closed forms; no noise is drawn and nothing is released.
+"""Expected error of every method by k and ε, from closed forms; no noise is drawn and nothing is released.
 
-By default it uses public figures alone: an upper limit of the error of any table of n records within the bounds
-(`worst_case`). On request it uses the confidential values: the expected SSE of a column is the SSE of its groups plus Σ
-size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k chosen from these figures follows the
-data, and ε does not cover the choice. One partition serves all ε, except for ``"optimal"``, whose groups depend on ε.
+By default, the figures are upper limits on the error of any table of n records within the bounds, computed from public
+figures alone (`worst_case`). On request, they are computed from the confidential values. The expected SSE of a column
+is then the SSE of its groups plus Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k
+chosen from confidential figures depends on the data, and ε does not cover the choice. One partition serves all ε,
+except for ``"optimal"``, whose groups depend on ε.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 PICTURES = (".png", ".svg", ".pdf")
-# Colours that colour-blind readers and black-and-white prints can distinguish.
+# Colours that remain distinguishable to colour-blind readers and in black-and-white print.
 COLOURS = {
     "insensitive-ir": "#D55E00",
     "insensitive": "#CC79A7",
@@ -60,7 +61,7 @@ RUNS = ("mdav", "fixed", "univariate")
 
 @dataclass(frozen=True)
 class Point:
-    """The expected error of a method: its k (None for a method without k) and the expected SSE of all columns."""
+    """The expected SSE of a method over all columns, at one k (None for a method without k) and one ε."""
 
     method: str
     k: int | None
@@ -70,7 +71,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Exploration:
-    """The expected errors of the worst possible table, or exact figures of the confidential values (`private`)."""
+    """Expected errors by method, k and ε, for the worst possible table or, if `private`, for the confidential one."""
 
     points: tuple[Point, ...]
     records: int
@@ -80,18 +81,18 @@ class Exploration:
 
     @property
     def origin(self) -> str:
-        """The origin of the figures and their permitted readers."""
+        """A phrase that states the source of the figures and who may read them."""
         if self.private:
             return "computed from the confidential values: for the data holder, not for release"
         return "in the worst case, from public figures alone: number of records, bounds and epsilon"
 
     @property
     def epsilons(self) -> list[float]:
-        """The budgets explored."""
+        """The explored budgets in ascending order."""
         return sorted({point.epsilon for point in self.points})
 
     def best(self, method: str, epsilon: float) -> Point:
-        """Return the point with the method's best k."""
+        """Return the point of a method with the least expected SSE at one ε."""
         return min((p for p in self.points if p.method == method and p.epsilon == epsilon), key=lambda p: p.sse)
 
     def __str__(self) -> str:
@@ -111,7 +112,7 @@ class Exploration:
         return "\n".join(lines)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the expected SSE against k, with one panel per ε, into a picture file."""
+        """Plot the expected SSE against k, with one panel per ε, and write the plot to a picture file."""
         from matplotlib.figure import Figure
 
         target = Path(path)
@@ -163,22 +164,22 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     contributions: int | None = None,
     **reading: Any,
 ) -> Exploration:
-    """Compute the expected SSE of methods by k and ε; by default the worst case, from public figures.
+    """Compute the expected SSE of methods by k and ε, by default for the worst case from public figures.
 
     Parameters
     ----------
     data, bounds, columns, budget, sets, unit, contributions, **reading
-        As in `shoal.publish`, with its options for files; the shares of a budget mapping count in proportion to their
-        sum.
+        As in `shoal.publish`, including its options for files. The shares of a budget mapping are relative: they need
+        not sum to ε.
     epsilon
         The budgets to explore.
     k
-        The group sizes to explore, for methods that need one; by default a dozen from 2 to n/2.
+        The group sizes to explore, for methods that need one; by default, about a dozen sizes from 2 to n/2.
     methods
         The methods to explore.
     private
-        Use the confidential values, with a `PrivateExplorationWarning`: the figures are exact and for the data holder
-        alone, and ε does not cover a k chosen from them.
+        Use the confidential values and emit a `PrivateExplorationWarning`. The figures are then exact and for the data
+        holder alone, and ε does not cover a k chosen from them.
 
     Examples
     --------
@@ -228,7 +229,7 @@ def _worst_case(
     sets: Sequence[Sequence[int]],
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
-    """Yield each ε with an upper limit of the expected SSE of all tables within the bounds."""
+    """Yield each ε with an upper limit on the expected SSE of any table within the bounds."""
     n = len(prepared.X)
     for epsilon, shares in budgets.items():
         total = 0.0
@@ -246,7 +247,7 @@ def _worst_case(
 
 
 def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -> int:
-    """Return the most records of groups that may span the whole domain of a column."""
+    """Return the greatest total number of records in groups that may span the whole domain of a column."""
     k = size or 1
     if k == 1 and entry != GIVEN:
         return 1

@@ -1,4 +1,4 @@
-"""The guarantee of a release in words: the records covered by ε, the definition, and the remaining risk."""
+"""The guarantee of a release in words: the records that ε covers, the definition of privacy and the remaining risk."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def guarantee(
     seeded: bool = False,
     counted: tuple[float, float] | None = None,
 ) -> str:
-    """Describe in plain words what a release guarantees and what it does not; `counted` is (δ, ρ), if there is a δ.
+    """Return the guarantee of a release and its limits in plain words; `counted` is (δ, ρ) if the release has a δ.
 
     Examples
     --------

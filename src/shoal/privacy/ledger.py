@@ -1,14 +1,14 @@
 """Budget ledger of a data set: a JSON file of spent budgets, checked and written before each release.
 
-The file is locked while it is read and written, by an operating system lock on a small file next to it, so that a
-process that crashes releases the lock. Symbolic links are resolved first, so that all names of a ledger share one lock;
-a ledger with a second hard link is refused, because the other name would keep the old sum. Amounts are added as
+While a ledger is read and written, an operating system lock on a small file next to it excludes other processes. A
+process that crashes releases this lock. Symbolic links are resolved first, so that all names of a ledger share one
+lock. A ledger with a second hard link is refused, because the other name would keep the old sum. Amounts are added as
 decimals, as typed: ten times 0.1 is 1.
 
-A ledger belongs to one data set, identified by the name that its holder chooses and by the names of its columns, never
-by anything computed from values. It adds up budgets of one kind: of the same unit and the same definition of privacy. ε
-and δ each have their own sum and total (basic composition); without a total of δ, no δ can be spent. A ledger is only
-created on request (`new`), so that a lost ledger is not mistaken for a first release.
+A ledger belongs to one data set. The data set is identified by a name that the data holder chooses and by its column
+names, never by anything computed from values. All budgets in a ledger have the same unit and the same definition of
+privacy. ε and δ have separate sums and totals (basic composition); without a total for δ, no δ can be spent. A ledger
+is only created on request (`new`), so that a lost ledger is not mistaken for a first release.
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ def spend(
     epsilon
         The budget to spend.
     total
-        The total budget of the data set: required for a new ledger; for an existing ledger it must equal the recorded
+        The total budget of the data set. A new ledger requires it; for an existing ledger, it must equal the recorded
         total.
     details
-        Other facts to record in the entry. All entries of a ledger must agree in ``"unit"`` and in ``"definition"``.
-        ``"dataset"`` and ``"schema"``, the names of the data set and of all its columns, are recorded once.
+        Further information to record in the entry. All entries of a ledger must agree in ``"unit"`` and in
+        ``"definition"``. ``"dataset"`` and ``"schema"``, the names of the data set and of all its columns, are recorded
+        once.
     delta, total_delta
-        The same for δ; a ledger created without a total of δ has none to spend.
+        The same for δ. A ledger created without a total for δ allows no δ to be spent.
     new
-        True for the first release of the data set: the ledger must not exist yet; otherwise it must exist.
+        True for the first release of the data set. The ledger must then not exist yet; otherwise it must exist.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def spend(
 
 
 def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: float) -> None:
-    """Refuse an amount that exceeds the rest of a total."""
+    """Refuse an amount that exceeds the remainder of a total."""
     if amount and not total:
         raise BudgetExceededError(
             f"Ledger {target} was created without a total of {name}, so {name}={amount:g} is refused. Use a method "
@@ -133,12 +134,12 @@ def _write(target: Path, content: Mapping[str, Any]) -> None:
 
 
 def spent(path: str | os.PathLike[str]) -> float:
-    """Return the ε that a ledger has recorded as spent."""
+    """Return the ε recorded as spent in a ledger."""
     return float(_sum(_open(Path(path), {}), "epsilon"))
 
 
 def _resolved(path: Path) -> Path:
-    """Return the path with links resolved: a lock next to a link would protect only that link."""
+    """Return the path with its links resolved, because a lock next to a link would protect only that link."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):  # RuntimeError before Python 3.13
@@ -249,7 +250,7 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def _is_sound(content: Any) -> bool:
-    """Return True if a file's content is a valid ledger: numbered entries and valid amounts."""
+    """Return True if a file's content is a valid ledger with numbered entries and valid amounts."""
     if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("entries"), list):
         return False
     entries = content["entries"]
@@ -275,7 +276,7 @@ def _refuse(constant: str) -> float:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the keys of a JSON object; refuse duplicate keys, because their meaning is ambiguous."""
+    """Return a JSON object as a dictionary; refuse duplicate keys, because their meaning is ambiguous."""
     content = dict(pairs)
     if len(content) < len(pairs):
         raise ValueError(pairs)
@@ -299,7 +300,7 @@ def _decimal(amount: float) -> Decimal:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Hold the lock of a ledger; the empty lock file stays, because removing it would admit two processes."""
+    """Hold the lock of a ledger; keep the empty lock file, because removing it could let two processes in."""
     path = target.with_name(f".{target.name}.lock")
     try:
         file = path.open("a+b")

@@ -1,10 +1,9 @@
-"""Publication: from a confidential table to a differentially private release, in one direction.
+"""Publication of a confidential table with differential privacy, in a fixed sequence of steps.
 
 read → choose columns → clip to public bounds → divide the budget → group → rehearse → record the budget → noise →
-write.
-Algorithms 1 and 2 of the paper are the same steps here: columns that are grouped together share their groups. A
+write. Algorithms 1 and 2 of the paper use the same steps here; columns that are grouped together share their groups. A
 recorded budget counts as spent even if a later step fails, so every step that can fail is rehearsed beforehand with
-other numbers.
+dummy values.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = ["publish", "publish_request"]
 
 @with_parameters_of(PublishRequest)
 def publish(data: Any, epsilon: float, **parameters: Any) -> Publication:
-    """Publish a table with differential privacy: noisy group means (Laplace), shared by all records of a group.
+    """Publish a table with differential privacy; by default, all records of a group share its noisy mean (Laplace).
 
     Read the `guarantee` of the result before you release it. ``"insensitive-ir"``, ``"insensitive"`` and ``"none"`` are
     ε-differentially private from raw to released table (Definition 1). All other methods take the groups as given
@@ -61,7 +60,7 @@ def publish(data: Any, epsilon: float, **parameters: Any) -> Publication:
 
 
 def publish_request(data: Any, request: PublishRequest) -> Publication:
-    """Publish a table according to a request."""
+    """Publish a table as specified by a request."""
     check_library()
     check_output(data, request.output)
     check_reading(data, request.reading)
@@ -104,7 +103,7 @@ def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
 
 
 def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
-    """Return the ledger's record of a release, which does not depend on any value."""
+    """Return the details of a release for the ledger; they do not depend on any value of the table."""
     unit = plan.prepared.unit
     return {
         "dataset": dataset,
@@ -139,7 +138,7 @@ def _parameters(plan: PublicationPlan, budget: str, seed: int | None) -> dict[st
 
 
 def _facts(plan: PublicationPlan) -> dict[str, Any]:
-    """Return the facts of a publication and of its columns: guarantee, domains and processing steps."""
+    """Return the attributes of a publication and of its columns, such as guarantee, domains and processing steps."""
     prepared = plan.prepared
     ends = zip(prepared.bounds.lower.tolist(), prepared.bounds.upper.tolist(), strict=True)
     answers = {answer.name: answer.outside for answer in prepared.answers}

@@ -1,17 +1,17 @@
-"""Noise from OpenDP: integers in, integers out, exact arithmetic, system randomness.
+"""Noise from OpenDP, drawn in exact integer arithmetic from system randomness.
 
 Sums of groups get discrete Laplace noise, counts discrete Gaussian noise, and scores Gumbel noise; the greatest noisy
 score is the choice of the exponential mechanism.
 
 Naive floating-point Laplace noise leaks the value in its low bits (Mironov 2012), and a sum of floats is more sensitive
-than in theory. So no float is used before the noise is added: the clipped values become whole numbers on a grid over
-the public domain, their sum over a group is exact, and a change of one record changes it by at most the number of steps
-of the grid. OpenDP's discrete Laplace mechanism (exact arithmetic, system randomness) then makes the sums private: one
-call with one scale serves groups of every size. Dividing by the size, converting back to units and truncating to the
-domain are post-processing.
+than in theory. So no float is used before the noise is added. The clipped values become whole numbers on a grid over
+the public domain, so that group sums are exact. A change of one record changes a sum by at most the number of grid
+steps. OpenDP's discrete Laplace mechanism (exact arithmetic, system randomness) then makes the sums private: one call
+with one scale serves groups of every size. Dividing by the size, converting back to units and truncating to the domain
+are post-processing.
 
-The grid of a column of real numbers is fine, 0 … 2^b (b = 40 if n and ε allow it, never below 20), so the noise of a
-group's mean is Laplace with scale Δ/(size · ε) up to that many bits. A column of integers is its own grid.
+A column of real numbers has a fine grid, 0 … 2^b (b = 40 if n and ε allow it, never below 20). The noise on a group
+mean is therefore Laplace with scale Δ/(size · ε), to a precision of b bits. A column of integers is its own grid.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 FINEST, COARSEST = 40, 20
 # Noise beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
 TAIL = 64
-# Groups per draw: OpenDP releases the interpreter to other threads while it draws.
+# Groups per draw; OpenDP releases the interpreter lock while it draws, so that draws run in parallel.
 BATCH = 20_000
 
 
@@ -62,8 +62,8 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
 ) -> Floats:
     """Return the noisy mean of each group of one column.
 
-    `touched` is the total change of the sums of all groups, in Δ, when one record changes. For integers the noise is
-    added to exact sums, without a grid. With `rng` the result is reproducible and not private.
+    `touched` is the greatest total change of all group sums, in units of Δ, when one record changes. For integers the
+    noise is added to exact sums, without a grid. With `rng` the result is reproducible and not private.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
 
 
 def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
-    """Refuse budgets that are too small for any groups."""
+    """Refuse budgets that are too small for any grouping."""
     for name, epsilon in zip(names, budgets.tolist(), strict=True):
         check_grid(n, epsilon, 1, name)
 
@@ -98,7 +98,10 @@ def check_library() -> None:
 
 
 def check_grid(n: int, epsilon: float, touched: int, name: object, width: float | None = None) -> None:
-    """Refuse a budget whose noise leaves no grid in 64-bit integers; `width` is the domain's, for integers."""
+    """Refuse a budget whose noise leaves no room for a grid in 64-bit integers.
+
+    `width` is the width of the domain for a column of integers, and None for other columns.
+    """
     if epsilon == 0 or _grid_bits(n, epsilon, touched) < (COARSEST if width is None else math.log2(width)):
         raise InputError(
             f"{parameter('epsilon')} leaves column {name!r} a budget of {epsilon:g}, too small for noise in 64-bit "
@@ -116,7 +119,7 @@ def _grid_bits(n: int, epsilon: float, touched: int) -> int:
 
 
 def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
-    """Add OpenDP's discrete Laplace noise; OpenDP's own privacy map must not exceed the budget."""
+    """Add OpenDP's discrete Laplace noise, at a scale whose privacy map in OpenDP does not exceed the budget."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
@@ -141,7 +144,7 @@ def _draw_again(sums: Ints, sensitivity: int, epsilon: float, rng: np.random.Gen
 
 
 def noisy_counts(counts: Ints, sensitivity: float, rho: float, rng: np.random.Generator | None = None) -> Ints:
-    """Return counts with noise that spends ρ (zCDP).
+    """Add noise to counts; the noisy counts spend ρ (zCDP).
 
     `sensitivity` is the greatest Euclidean distance between the counts of neighbouring tables; ρ is spent on the whole
     vector. With `rng` the result is reproducible and not private.
@@ -176,10 +179,10 @@ def within_budget(make: Callable[[float], Any], sensitivity: float, rho: float, 
 
 
 def noisy_largest(scores: Ints, sensitivity: int, rho: float, rng: np.random.Generator | None = None) -> int:
-    """Return the index of a score that is probably the greatest; the choice spends ρ (zCDP).
+    """Return the index of the greatest noisy score; the choice spends ρ (zCDP).
 
-    Gumbel noise of scale s makes this the exponential mechanism with ε = 2·sensitivity/s, which is ε²/8-zCDP (its range
-    is bounded), so the scale equals that of Gaussian noise for the same ρ.
+    Gumbel noise of scale s makes this the exponential mechanism with ε = 2·sensitivity/s. The mechanism is ε²/8-zCDP
+    because its range is bounded, so s equals the scale of Gaussian noise for the same ρ.
 
     `sensitivity` is the greatest change of one score between neighbouring tables. With `rng` the result is reproducible
     and not private.

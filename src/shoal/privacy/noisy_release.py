@@ -1,4 +1,4 @@
-"""From a plan to the released table: noise, the order of rows, the table itself and its file."""
+"""Execution of a publication plan: draw the noise, arrange the rows, build the released table and write its file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTEGER = Storage("int64", whole=True)
 
 @dataclass(frozen=True)
 class NoisyColumns:
-    """The noisy values (one per record, in the order of release) and estimates with error bars."""
+    """The noisy values and codes of a release, in the order of release, and estimates with error bars."""
 
     values: Floats
     answer_codes: list[Ints]
@@ -41,7 +41,7 @@ class NoisyColumns:
 
 
 def draw_noise(plan: PublicationPlan) -> NoisyColumns:
-    """Draw all noise of a release; later steps do not depend on the confidential values."""
+    """Draw all noise for a release; later steps do not depend on the confidential values."""
     prepared = plan.prepared
     if plan.counting is not None:
         return _synthetic_records(prepared, plan.counting, plan.rng)
@@ -100,11 +100,12 @@ def _check_finite(values: Floats) -> None:
 
 
 def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
-    """Return the nearest means in ascending order, by isotonic regression.
+    """Return the ascending means nearest to the noisy means, by isotonic regression.
 
     M. Hay, V. Rastogi, G. Miklau and D. Suciu, Boosting the accuracy of differentially private histograms through
-    consistency (2010). The true means of sorted groups ascend, and ascending vectors form a convex set: its point
-    nearest to the noisy means is nearer to the truth than they are, in every draw. The mean of the column is preserved.
+    consistency (2010). The true means of sorted groups ascend, and ascending vectors form a convex set. The point of
+    this set nearest to the noisy means is never farther from the true means than the noisy means are. The mean of the
+    column is preserved.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
 
 
 def _arranged(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> tuple[Floats, list[Ints]]:
-    """Return released values in the order of release; the order of the input is kept only by some methods."""
+    """Arrange the released values in the order of release; only some methods keep the order of the input."""
     if plan.method.keeps_rows:
         return values, answer_codes
     # Rows follow the order of the groups, so that a row does not reveal whose record it was.
@@ -136,10 +137,10 @@ def _arranged(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -
 
 
 def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> Table:
-    """Return the table of released columns, in the order of the input and without metadata of the original.
+    """Build the table of released columns, in the column order of the input and without the original metadata.
 
-    Labels of SPSS, Stata and SAS files are dropped: the labels of a protected column name its original values. A CSV
-    file is written in shoal's dialect, not in that of the confidential file.
+    Labels of SPSS, Stata and SAS files are dropped, because the labels of a protected column name its original values.
+    A CSV file is written in shoal's dialect, not in the dialect of the confidential file.
     """
     prepared = plan.prepared
     table = prepared.table.in_own_dialect()
@@ -162,12 +163,12 @@ def _storage(plan: PublicationPlan, j: int) -> Storage:
 
 
 def released_names(plan: PublicationPlan) -> list[Name]:
-    """Return the released columns in the order of the input."""
+    """Return the names of the released columns in the order of the input."""
     return [name for name in plan.prepared.table.names if name in plan.prepared.published or name in plan.unprotected]
 
 
 def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> None:
-    """Build and write a table like the release, with each column's most extreme value in place of its values."""
+    """Build a dummy release of each column's most extreme possible value; write it to a temporary folder."""
     prepared = plan.prepared
     farther = np.where(-prepared.bounds.lower > prepared.bounds.upper, prepared.bounds.lower, prepared.bounds.upper)
     if not plan.truncate:
@@ -189,7 +190,7 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
 
 
 def write_release(released: Table, output: str | os.PathLike[str]) -> None:
-    """Write the released table completely or not at all, with exactly its columns."""
+    """Write the released table completely or not at all, and check the columns of the written file."""
     if suffix_of(Path(output)).startswith(".tsv"):
         released = released.in_own_dialect("\t")
     try:
@@ -198,7 +199,7 @@ def write_release(released: Table, output: str | os.PathLike[str]) -> None:
             check_released(read_back(written_path(output), released).names, released.names)
     except ShoalError:
         raise
-    except Exception as error:  # libraries raise various errors for names, nested cells, mixed types …
+    except Exception as error:  # libraries raise various errors for unsupported names, nested cells or mixed types
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise FileError(
             f"Output {Path(output).name} cannot hold the released table: {reason}. Use another format, or leave out "

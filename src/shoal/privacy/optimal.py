@@ -1,21 +1,21 @@
-"""The partition of one column with the least total loss from averaging and noise.
+"""Partition of one column with the least total loss from averaging and noise.
 
 Algorithm 3 of J. Soria-Comas and J. Domingo-Ferrer, Differentially private data publishing via optimal univariate
-microaggregation and record perturbation (2018): node j of a graph represents the j smallest values; the arc (i, j) is
-the group of the values i+1 … j, with its SSE plus its share of the noise, size × variance, as length. Groups have no
-maximum size, so there are n²/2 arcs and the paper's algorithm costs Θ(n²).
+microaggregation and record perturbation (2018). Node j of a graph represents the j smallest values, and the arc (i, j)
+represents the group of the values i+1 … j. The length of an arc is the SSE of its group plus the group's share of the
+noise, size × variance. Groups have no maximum size, so there are n²/2 arcs and the paper's algorithm takes Θ(n²) time.
 
-Both parts of an arc satisfy the quadrangle inequality (the noise if size × variance is convex in the size, as
-2(Δ/ε)²/size is). So once a later predecessor is better for some node, it remains better for all later nodes, and a
-queue holds the predecessors in the order in which they become best (Galil and Giancarlo 1989). The node from which one
-predecessor is better than another is searched for by Newton's method from the last such node, then by bisection: O(n
-log n) at worst, a few comparisons per node in practice, O(n) memory.
+Both parts of the length satisfy the quadrangle inequality; the noise does if size × variance is convex in the size, as
+2(Δ/ε)²/size is. Once a later predecessor is better for some node, it therefore remains better for all later nodes. A
+queue holds the predecessors in the order in which they become best (Galil and Giancarlo 1989). Newton's method, started
+at the last such node, and then bisection find the node from which one predecessor is better than another. This takes
+O(n log n) time at worst, a few comparisons per node in practice, and O(n) memory.
 
-Exactness: the SSE is the sum of squares, which no partition changes, minus sum²/size of every group. The sums and path
-lengths are kept in double-double arithmetic (32 digits); a comparison is made in float64 first, with a bound on its
-rounding error, and repeated in double-double if the bound does not decide it. A large offset or a long column loses no
-digits.
-Double-double is from T. J. Dekker, A floating-point technique for extending the available precision (1971).
+Exactness: the SSE is the sum of squares, which no partition changes, minus the sum of sum²/size over all groups. Sums
+and path lengths are kept in double-double arithmetic (32 digits). A comparison is made in float64 first, with a bound
+on its rounding error, and repeated in double-double if the bound leaves the result open. A large offset or a long
+column therefore costs no digits. Double-double arithmetic is from T. J. Dekker, A floating-point technique for
+extending the available precision (1971).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["exact_quotient", "exact_square", "exact_sum", "laplace_noise", "opti
 
 # Columns of the kernel's table: sum of the values so far and length of the shortest path, as high and low parts.
 SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
-# Rounding errors of a comparison in float64, in units of its largest terms: eight operations, doubled.
+# Bound on the rounding error of a float64 comparison, relative to the sum of its terms: eight operations, doubled.
 TRUST = 16 * 2.0**-53
 # Newton steps before bisection takes over.
 NEWTON_STEPS = 4
@@ -43,8 +43,8 @@ NEWTON_STEPS = 4
 def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
     """Group the values of one column to minimise the sum of SSE and noise.
 
-    ``noise[m]`` is the noise error of a group of m records, m × variance: convex in m, of length ``n + 1``. k is the
-    minimum group size.
+    ``noise[m]`` is the noise error of a group of m records, m × variance. The array has length ``n + 1`` and is convex
+    in m. k is the minimum group size.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
     """
     values, order = sort_values(column)
     nodes = len(values) + 1
-    # numpy's allocator uses huge pages, unlike arrays that numba allocates: a tenth of the time (measured).
+    # numpy allocates arrays on huge pages and numba does not, so the kernel takes a tenth of the time (measured).
     table, queues = np.empty((nodes, 4)), np.empty((2, nodes), dtype=np.int64)
     previous = np.empty(nodes, dtype=np.int64)
     _shortest_path(values, noise, k, table, queues, previous)
@@ -77,7 +77,7 @@ def laplace_noise(n: int, scale: float) -> Floats:
     return noise
 
 
-# Sizes are never 0, so divisions need no check; inlining halves the time of the path (measured).
+# Group sizes are never 0, so divisions need no check; inlining halves the run time (measured).
 @kernel(error_model="numpy")
 def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints, previous: Ints) -> None:
     """Compute the predecessor of every node on its shortest path."""
@@ -110,7 +110,7 @@ def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints
 
 @kernel(error_model="numpy")
 def _sums(x: Floats, table: Floats) -> None:
-    """Compute the sums of deviations from the middle value; path lengths are filled in later."""
+    """Compute the cumulative sums of deviations from the middle value; path lengths are filled in later."""
     n = len(x)
     table[0] = 0.0
     high, low = 0.0, 0.0
@@ -126,7 +126,7 @@ def _sums(x: Floats, table: Floats) -> None:
 
 @kernel(inline=True, error_model="numpy")
 def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
-    """Return the reduction of the path length to j by the later of two predecessors; its sign is exact."""
+    """Return the reduction in the length of the path to j by the later predecessor; its sign is exact."""
     ahead = (table[late, PATH] - table[early, PATH]) + (table[late, PATH_LOW] - table[early, PATH_LOW])
     sum_late = (table[j, SUM] - table[late, SUM]) + (table[j, SUM_LOW] - table[late, SUM_LOW])
     sum_early = (table[j, SUM] - table[early, SUM]) + (table[j, SUM_LOW] - table[early, SUM_LOW])
@@ -186,7 +186,7 @@ def _first_better(table: Floats, noise: Floats, late: int, early: int, after: in
 
 
 def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """Multiply and add with one rounding."""
+    """Multiply and add with a single rounding."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
@@ -215,6 +215,6 @@ def exact_square(a: float) -> tuple[float, float]:
 
 @kernel(error_model="numpy")
 def exact_quotient(a: float, b: float) -> tuple[float, float]:
-    """Return a / b and the remainder of a."""
+    """Return a / b and the remainder of the division."""
     quotient = a / b
     return quotient, _fma(-quotient, b, a)

@@ -1,25 +1,26 @@
-"""The unit that ε protects: a record, or a person, household or firm with up to m records.
+"""Privacy unit: a single record, or a person, household or firm with up to m records.
 
 Definition 3 of the paper compares tables that "differ in one individual", who may have several records. Here, these are
 two tables with the same number of records that differ in at most m records, all of one unit. The noise is drawn for
 ε/m, which covers the unit with ε:
 
 - Definition 1 (group privacy). Change the records of the unit one at a time. Each of the at most m steps changes one
-  record, and hence the probability of any release by a factor of at most e^(ε/m); all steps by (e^(ε/m))^m = e^ε.
-- Definition 3, groups as given. Let m_g records of the unit be in group g, Σ_g m_g ≤ m. In column i the sum of group g
-  changes by at most m_g Δ_i, and its noise has the scale m Δ_i/ε_i. The draws are independent, so the probability of
-  the released values of column i changes by a factor of at most exp(Σ_g m_g Δ_i · ε_i/(m Δ_i)) ≤ e^ε_i for any
-  distribution of the records over groups, and that of all columns by e^Σε_i ≤ e^ε. Less noise would not suffice: all m
-  records may be in one group, whose mean then changes by m Δ_i/size.
+  record, which changes the probability of any release by a factor of at most e^(ε/m). All steps together change it by
+  a factor of at most (e^(ε/m))^m = e^ε.
+- Definition 3, groups as given. Let m_g records of the unit be in group g, with Σ_g m_g ≤ m. In column i, the sum of
+  group g changes by at most m_g Δ_i, and the noise on this sum has the scale m Δ_i/ε_i. The draws are independent, so
+  the probability of the released values of column i changes by a factor of at most exp(Σ_g m_g Δ_i · ε_i/(m Δ_i)) ≤
+  e^ε_i for any distribution of the records over groups. For all columns together, the factor is at most e^Σε_i ≤ e^ε.
+  Less noise would not suffice, because all m records may be in one group, whose mean then changes by m Δ_i/size.
 
 Like the bounds, m is public knowledge. The greatest number of records per unit in the table would reveal something
-about the table, so shoal never derives m from it. Values outside bounds are clipped, but surplus records are not
-suppressed: otherwise the number of released rows, which counts as public, would depend on the records of single units.
+about the table, so shoal never derives m from it. Values outside the bounds are clipped, but surplus records are not
+suppressed. Otherwise, the number of released rows, which counts as public, would depend on the records of single units.
 Therefore, a table in which a unit has more than m records is refused before anything is recorded or drawn. The refusal
-depends only on the unit column, and the release only on the published values: of two tables with the same units and
-different values, both are refused or neither. The refusal is a message to the data holder; it does not depend on the
-unit or on the number of its records. Anyone else who sees it learns that m was wrong. A released table reveals that m
-holds, which m states anyway.
+depends only on the unit column, and the release only on the published values. Two tables with the same units and
+different values are therefore either both refused or both accepted. The refusal is a message to the data holder, and
+its text depends on neither the unit nor the number of its records. Anyone else who sees the message learns that m was
+wrong. A released table reveals that no unit has more than m records, which the published m states anyway.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Unit:
 
 
 def read_unit(unit: Name | None, contributions: object) -> Unit | None:
-    """Check the unit column and its contributions; return None if ε protects single records.
+    """Check and return the privacy unit; return None if ε protects single records.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def read_unit(unit: Name | None, contributions: object) -> Unit | None:
 
 
 def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
-    """Refuse a unit column that is to be published, and a table in which a unit exceeds its contributions.
+    """Refuse a unit column that is to be published, and a table in which a unit has more records than allowed.
 
     The message names neither the unit nor its number of records.
     """
@@ -89,7 +90,7 @@ def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
             f"{parameter('unit')} names column {unit.column!r}, which is to be published. A unit column stays out of "
             f"the release: leave it out of {parameter('columns')} and {parameter('bounds')}."
         )
-    # If two units had the same word, they would count as one with more records: protection would not decrease.
+    # If two units had the same hash, they would count as one unit with more records: protection would not decrease.
     _, records = np.unique(unit_words(table, unit.column, None), return_counts=True)
     if records.max() > unit.contributions:
         raise InputError(
@@ -101,7 +102,7 @@ def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
 
 
 def budgets_of_records(budgets: Floats, unit: Unit | None) -> Floats:
-    """Return the budgets of single records such that those of a unit sum to at most its budget, despite rounding.
+    """Return the budgets per record, rounded down so that the records of a unit never exceed the unit's budget.
 
     Examples
     --------

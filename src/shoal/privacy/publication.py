@@ -1,4 +1,4 @@
-"""Publication: the data, the guarantee in words, figures for the data holder alone, and the manifests of both."""
+"""The result of a publication: data, guarantee in words, private figures for the data holder, and two manifests."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Publication:
     """A differentially private release.
 
     `data`, `guarantee`, `epsilon`, `delta`, `budgets`, `bounds`, `scales`, `truth`, `estimates` and `tree` may be
-    published. The attributes listed in `PRIVATE` are computed from the confidential table without noise: they are for
-    the data holder.
+    published. The attributes listed in `PRIVATE` are computed from the confidential table without noise and are for the
+    data holder alone.
 
     Parameters
     ----------
@@ -53,19 +53,19 @@ class Publication:
     records
         The number of records, which counts as public.
     bounds
-        The domain of each column of numbers.
+        The domain of each numeric column.
     scales
         The scale of the Laplace noise on a group of one record, Δ/ε_i for a share ε_i of `record_epsilon`; larger
         groups have this scale divided by their size.
     categories, truth
         The categories of each categorical column, and the probability that a record deliberately reports its own.
     estimates
-        Means, quantiles and shares with the standard error due to noise, from released figures and scales.
+        Means, quantiles and shares with their standard errors due to noise, computed from released figures and scales.
     clipped
         Private. The number of values of each column outside its domain.
     expected_sse
         Private. The expected sum of squared errors of each numeric column, from averaging and noise. Truncation to the
-        domain and ascending order only lower it.
+        domain and ascending order can only lower it.
     labels
         Private. The group of each input record in each numeric column, ``(n, d)``.
     sizes
@@ -79,8 +79,8 @@ class Publication:
     public_notes
         Notes on processing steps that a reader might not expect.
     delta, rho
-        For method ``"marginals"``: δ of the guarantee, and the zCDP budget that (ε, δ) allows. Its columns have no
-        shares of ε; `scales` are the standard deviations of the noise on the counts of each column.
+        For method ``"marginals"``: δ of the guarantee, and the zCDP budget that (ε, δ) allows. The columns then have no
+        shares of ε, and `scales` holds the standard deviations of the noise on the counts of each column.
     tree, pair_scale
         The pairs of columns whose counts were measured, and the greatest standard deviation of their noise.
     """
@@ -170,12 +170,12 @@ class Publication:
     def report(self, path: str | os.PathLike[str], *, private: bool = False) -> Path:
         """Write a report as one HTML file and return its path.
 
-        It may be published with the data, unless `private` adds the exact figures of the confidential values.
+        The report may be published with the data, unless `private` adds exact figures of the confidential values.
         """
         return write_report("publication_page:publication_page", path, self, private=private)
 
     def _terms(self, name: Name) -> str:
-        """Describe the terms of a column, without a domain read from the data, which would reveal the maximum."""
+        """Describe the terms of a column; withhold a domain read from the data, because it would reveal the maximum."""
         categories = ", ".join(map(str, self.categories.get(name, ())))
         if self.delta is not None:
             low, high = self.bounds.get(name, (0.0, 0.0))
@@ -208,7 +208,7 @@ class Publication:
 
 
 def write_publication_manifest(publication: Publication, path: Path, *, output: str | os.PathLike[str]) -> None:
-    """Write the publishable manifest: the terms of the release, and nothing computed from the data except the release.
+    """Write the publishable manifest: the terms of the release, without any figure of the confidential values.
 
     Paths are relative to the manifest's own folder.
     """
@@ -237,8 +237,8 @@ def write_private_manifest(
 ) -> None:
     """Write the manifest for the data holder alone.
 
-    It contains exact figures of the confidential values and the input's checksum, which allows anyone to test a guess
-    of the whole input.
+    The manifest contains exact figures of the confidential values and the input's checksum, with which anyone can test
+    a guess of the whole input.
     """
     content = {
         "not_for_release": "exact figures of the confidential values, for the data holder alone",

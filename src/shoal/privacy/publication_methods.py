@@ -1,7 +1,7 @@
-"""The methods of publication: one list for the library, the command line and the docs.
+"""Publication methods, in one list for the library, the command line and the docs.
 
-Besides these, every method of `shoal.methods` can form the groups of a release, under Definition 3. Method `marginals`
-is listed separately because it forms no groups and adds no noise to means.
+Besides the methods listed here, every method of `shoal.methods` can form the groups of a release, under Definition 3.
+Method `marginals` is listed separately because it forms no groups and adds no noise to means.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["DEFAULT", "GIVEN", "MARGINALS", "PUBLICATION_METHODS", "PublicationM
 
 @dataclass(frozen=True)
 class PublicationMethod:
-    """A method of publication."""
+    """A publication method: its names, its definition of privacy and its use of groups."""
 
     # The name that users type, the paper's name, a summary.
     name: str
@@ -29,7 +29,7 @@ class PublicationMethod:
     definition: Literal[1, 3]
     joint: bool  # True if columns are grouped together (Algorithm 1), False if each is grouped separately (Algorithm 2)
     # ``"needed"``: the user must set k; ``"chosen"``: computed from public figures by default; ``"least"``: a lower
-    # limit on groups that the method chooses itself; ``"none"``: no k.
+    # limit on the size of groups that the method chooses itself; ``"none"``: no k.
     k: Literal["needed", "chosen", "least", "none"]
     keeps_rows: bool = True  # True if records keep the order of the input; otherwise a row belongs to nobody
     groups: str | None = None  # the method of `shoal.methods` that forms the groups, if any
@@ -90,7 +90,7 @@ GIVEN = PublicationMethod("given", "Algorithm 1", "the groups set by the user", 
 
 
 def find_publication_method(name: str) -> PublicationMethod:
-    """Return the method of that name; refuse an unknown name with a list of methods.
+    """Return the method with this name; refuse an unknown name with a list of methods.
 
     Examples
     --------

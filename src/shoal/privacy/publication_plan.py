@@ -1,4 +1,4 @@
-"""Decisions before a budget is spent: shares of ε, groups, and the unit and columns covered."""
+"""Publication plan: the decisions made before a budget is spent, such as the shares of ε and the groups."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from shoal.tables.table import check_name
 
 __all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
 
-LARGE = 10.0  # a large ε: e^10 is 22,000
-LITTLE = 0.05  # a very small share, relative to an even share of ε
+LARGE = 10.0  # an ε above this is large: e^10 is 22,000
+LITTLE = 0.05  # a share below this fraction of an even share of ε is very small
 CALLER = 6  # stack frames from a warning here to the caller of publish
 
 
 @dataclass(frozen=True)
 class PublicationPlan:
-    """The decisions made before a budget is spent."""
+    """The plan of a publication, with all decisions made before a budget is spent."""
 
     # The table, the method, the whole budget and the requested group size.
     prepared: ConfidentialTable
@@ -55,11 +55,11 @@ class PublicationPlan:
     budgets: Floats  # each column's budget per record: numeric columns first, then categorical ones
     groupings: Sequence[ColumnGroups]  # the groups of the numeric columns
     unprotected: list[Name]  # columns that are released unchanged
-    # Truncate released numbers to the domain; put the means of sorted groups in ascending order.
+    # True to truncate released numbers to the domain; True to put the means of sorted groups in ascending order.
     truncate: bool
     monotone: bool
     rng: np.random.Generator | None  # the random generator of an experiment, or None
-    counting: CountPlan | None = None  # the measurement of counts, if records are drawn from a model of them
+    counting: CountPlan | None = None  # the plan for measuring counts, if records are drawn from a model
 
     @property
     def promise(self) -> str:
@@ -227,7 +227,7 @@ def _generator(seed: object) -> np.random.Generator | None:
 
 
 def _unprotected_columns(prepared: ConfidentialTable, names: list[Name], method: PublicationMethod) -> list[Name]:
-    """Return the columns to release unchanged, with a warning."""
+    """Check and return the columns to release unchanged, and warn about them."""
     for name in names:
         check_name(name, prepared.table.names, "keep")
         if prepared.unit is not None and name == prepared.unit.column:

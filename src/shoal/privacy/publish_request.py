@@ -1,4 +1,4 @@
-"""Parameters of a differentially private publication; each is described only here."""
+"""Parameters of a differentially private publication; each parameter is described only here."""
 
 from __future__ import annotations
 
@@ -224,5 +224,5 @@ class PublishRequest(Request):
 
     @property
     def entry(self) -> PublicationMethod:
-        """The method's entry in the list of methods."""
+        """The entry of the method in the list of publication methods."""
         return find_publication_method(self.method)

@@ -1,13 +1,14 @@
-"""Categories and truth values by randomised response (S. L. Warner 1965): the true category or a random one.
+"""Randomised response (S. L. Warner 1965): each record reports its true category or a random one.
 
-Every record reports its category with probability t; otherwise, it reports one of all c categories, each equally
-likely. For any true category, a record reports a given category with a probability of at least (1 − t)/c and at most t
-+ (1 − t)/c, so for two tables that differ in one record the probability of a release differs by a factor of at most 1 +
-t c/(1 − t). t is chosen so that this is at most e^ε: ε-differential privacy (Definition 1) for each record.
+Every record reports its true category with probability t; otherwise, it reports any of the c categories with equal
+probability. For any true category, a record reports a given category with a probability of at least (1 − t)/c and at
+most t + (1 − t)/c. For two tables that differ in one record, the probability of a release therefore differs by a factor
+of at most 1 + t c/(1 − t). t is chosen so that this factor is at most e^ε, which is ε-differential privacy (Definition
+1) for each record.
 
-Exactness: t is a number of 64-bit words divided by 2^64, rounded down from a lower bound of e^ε in rational arithmetic;
-words come from the system's source of randomness, and words that would make some categories more likely are drawn
-again. No draw uses a logarithm or a float.
+Exactness: t is an integer divided by 2^64, computed from a lower bound on e^ε in rational arithmetic and rounded down.
+Random 64-bit words come from the system's source of randomness, and words that would make some categories more likely
+are drawn again. No draw uses a logarithm or a float.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from shoal.core.types import Floats, Ints
 __all__ = ["estimate_shares", "randomise", "truth_probability"]
 
 WORDS = 2**64
-LARGEST = 40.0  # of a budget; beyond it, records report the truth except once in 2^57 cases
+LARGEST = 40.0  # largest effective budget: beyond it, only one record in 2^57 does not report the truth
 
 
 def truth_probability(categories: int, epsilon: float) -> float:
@@ -64,14 +65,14 @@ def estimate_shares(answers: Ints, categories: int, epsilon: float) -> tuple[Flo
     """
     t = truth_probability(categories, epsilon)
     shares = np.bincount(answers, minlength=categories) / len(answers)
-    # A reported category has variance p(1 − p) per record, where p is one of the two probabilities.
+    # The count of a reported category has variance p(1 − p) per record, where p is one of the two probabilities.
     low, high = (1 - t) / categories, t + (1 - t) / categories
     error = math.sqrt(max(low * (1 - low), high * (1 - high)) / len(answers)) / t
     return (shares - low) / t, error
 
 
 def _truth_words(categories: int, epsilon: float) -> int:
-    """Return t · 2^64: the greatest number w of words with 1 + w c/(2^64 − w) ≤ e^ε."""
+    """Return t · 2^64, the greatest integer w with 1 + w c/(2^64 − w) ≤ e^ε."""
     # The error of math.exp is less than one unit in the last place.
     grown = Fraction(math.nextafter(math.exp(min(epsilon, LARGEST)), 0.0)) - 1
     return max(0, math.floor(grown * WORDS / (grown + categories)))

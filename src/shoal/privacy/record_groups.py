@@ -1,7 +1,8 @@
 """Groups of a differentially private release.
 
-Algorithm 1 of the paper groups whole records, Algorithm 2 disjoint sets of columns separately. Here both are one: a
-method divides the columns into sets and groups the records by each set.
+Algorithm 1 of the paper groups whole records; Algorithm 2 groups the records separately by each of several disjoint
+sets of columns. This module treats both alike: a method divides the columns into sets and groups the records by each
+set.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ __all__ = ["ColumnGroups", "group_columns", "in_order"]
 
 @dataclass(frozen=True)
 class ColumnGroups:
-    """The groups of the records by some of the columns."""
+    """The grouping of all records by one set of columns."""
 
     columns: tuple[int, ...]  # the column numbers
     # The group of each record and the size of each group.
     labels: Ints
     sizes: Ints
-    # The total change of the sums of all groups, in Δ, when one record changes: 1 with given groups and along the
-    # values of a column (`in_order`), otherwise the number of groups.
+    # The greatest total change of all group sums, in units of Δ, when one record changes. It is 1 for given groups and
+    # for groups along the values of one column (`in_order`); otherwise it is the number of groups.
     touched: int = 1
 
     def noise_scale(self, width: float, epsilon: float) -> float:
-        """Return the noise scale of a group of one record; a group of m records has this scale divided by m."""
+        """Return the noise scale for a group of one record; for a group of m records, divide this scale by m."""
         return self.touched * width / epsilon
 
     def averaging_error(self, X: Floats, clipped: Floats) -> Floats:
@@ -61,7 +62,7 @@ def group_columns(
     k: int | None = None,
     group_labels: Ints | None = None,
 ) -> list[ColumnGroups]:
-    """Group the records by every set of columns; `group_labels` are the groups of method ``"given"``.
+    """Group the records by each set of columns; `group_labels` are the groups of method ``"given"``.
 
     Examples
     --------
@@ -110,19 +111,20 @@ def _group(
 def in_order(order: Ints, k: int) -> Ints:
     """Group consecutive records of an order, k per group; the remainder joins the last group.
 
-    Along the values of one column this needs no more noise than given groups: **the changes of all group sums together
-    are at most Δ**. Let one value grow from a to b. The i-th smallest value of the new column is at least the i-th
-    smallest of the old one, for every i: no more values are below any limit than before. The sizes of groups depend on
-    n and k alone, so group g contains the same ranks before and after, and its sum does not decrease. All sums together
-    grow by b − a. Since none decreases, the sum of their absolute changes is also b − a, which is at most Δ; for a
-    value that decreases, exchange the two columns. (One changed value can change all n/k sums, and the paper assumes
-    n/k · Δ; but the gain of one group is the loss of its neighbour, and the sum telescopes.) So Laplace noise of scale
-    Δ/ε on every sum, Δ/(kε) on a mean of k, is ε-differentially private from raw to released column (Definition 1).
-    Rounding values to a grid keeps their order, and the proof holds for the numbers on the grid.
+    Along the values of one column, this needs no more noise than given groups, because **the changes of all group sums
+    add up to at most Δ**. Let one value grow from a to b. For every i, the i-th smallest value of the new column is at
+    least the i-th smallest value of the old one, because no more values than before lie below any limit. Group sizes
+    depend on n and k alone, so group g contains the same ranks before and after, and its sum does not decrease. All
+    sums together grow by b − a. Since none decreases, the sum of their absolute changes is also b − a, which is at most
+    Δ. For a value that decreases, exchange the two columns. (One changed value can change all n/k sums, and the paper
+    therefore assumes n/k · Δ. But the gain of one group is the loss of its neighbour, so the sum telescopes.) Laplace
+    noise of scale Δ/ε on every sum, which is Δ/(kε) on a mean of k, is therefore ε-differentially private from raw to
+    released column (Definition 1). Rounding values to a grid keeps their order, and the proof holds for the numbers on
+    the grid.
 
-    Several columns each have their own order, and the release does not match rows to records: the proof holds for each
-    column, and the budgets of columns add up. It does not hold along an order of whole records: the record that enters
-    a group may be high in one column in which the record that leaves is low.
+    With several columns, each column has its own order, and the release does not match rows to records. The proof holds
+    for each column, and the budgets of the columns add up. The proof does not hold along an order of whole records,
+    because the record that enters a group may be high in a column in which the record that leaves is low.
 
     Examples
     --------
@@ -136,7 +138,7 @@ def in_order(order: Ints, k: int) -> Ints:
 
 
 def _mdav_of_column(column: Floats, k: int) -> Ints:
-    """Group one column as MDAV does, in O(n log n): the two extreme records are the ends of the sorted values."""
+    """Group one column with MDAV in O(n log n), with its least and greatest values as the two extreme records."""
     values, order = sort_values(column)
     n = len(values)
     group = np.empty(n, dtype=np.int64)
@@ -158,9 +160,9 @@ def _mdav_of_column(column: Floats, k: int) -> Ints:
 
 
 def _insensitive(X: Floats, lower: Floats, width: Floats, k: int) -> Ints:
-    """Group k records each along an order of all possible records that does not depend on the data.
+    """Group records, k per group, along an order of all possible records that is independent of the data.
 
-    The order is by distance from the lower corner of the domain; ties are ordered by the values themselves. When one
+    Records are ordered by distance from the lower corner of the domain, and ties by the values themselves. When one
     record changes, every group loses at most one record and gains at most one.
     """
     relative = (X - lower) / width

@@ -1,13 +1,13 @@
-"""Synthetic records, drawn from a model of a confidential table's noisy marginals: (ε, δ)-differential privacy.
+"""Synthetic records with (ε, δ)-differential privacy, drawn from a model of noisy marginals.
 
 1. The histogram of every column is measured with noise and fitted.
 2. Bins are merged into classes of about equally many records, few enough for the counts of pairs to exceed their noise.
-3. A tree of dependent columns is chosen with noise (by fewer classes), and its pairs of classes are measured with
+3. A tree of dependent columns is chosen with noise (using fewer classes), and its pairs of classes are measured with
    noise.
 4. Records are drawn from the model of the tree; each gets a bin from its class and a value from its bin.
 
-Steps 1 and 3 read the table and spend the budget, and each may use earlier results; ρ adds up. The other steps use only
-these results and public knowledge: the number of records, the bins, the budget.
+Steps 1 and 3 read the table and spend the budget; each may use earlier results, and their ρ add up. The other steps use
+only these results and public knowledge: the number of records, the bins, the budget.
 
 R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest (2021), with the nested counts of Hay et al. (2010).
 """
@@ -42,17 +42,17 @@ __all__ = [
 
 # Shares of the budget for histograms and for the choice of the tree; the rest is for pairs.
 HISTOGRAMS, TREE = 0.5, 0.1
-FEWEST, MOST = 4, 32  # classes of a column
-SCORED = 6  # classes for choosing the tree: few, because errors of histograms look like dependence
-CHANCE = 4  # records: the effect of chance on a pair of classes, in addition to noise
+FEWEST, MOST = 4, 32  # least and greatest number of classes per column
+SCORED = 6  # classes per column for choosing the tree: few, because histogram errors look like dependence
+CHANCE = 4  # effect of chance on the count of a pair of classes, in records, in addition to noise
 COARSEST, FINEST = 2**8, 2**14  # bins of a numeric column
-ROUNDING = 1e-12  # the reserve for sums of shares
-WIDEST = 2.0**40  # limit of noise on counts, in 64-bit integers
+ROUNDING = 1e-12  # reserve for rounding errors in sums of shares
+WIDEST = 2.0**40  # limit on the standard deviation of noise on 64-bit counts
 
 
 @dataclass(frozen=True)
 class CountBudget:
-    """The division of the budget, from public quantities alone."""
+    """The budgets of all count measurements, computed from public quantities alone."""
 
     rho: float  # the whole budget (zCDP)
     # The budgets of each histogram, of the tree and of each of its pairs.
@@ -74,7 +74,7 @@ class Synthesis:
 
 
 def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int:
-    """Return the number of bins of a numeric column: about four per as many records as the noise is wide.
+    """Return the number of bins of a numeric column: about 4n divided by the noise scale, as a power of 2.
 
     Too many bins cost little, because counts are fitted as a binary tree; too few blur a column that fills a small part
     of its domain.
@@ -105,7 +105,7 @@ def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) ->
     scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
     if columns == 1:
         return CountBudget(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
-    # Choose classes so that a pair contains about as many records as the noise of one count of it.
+    # Choose the number of classes so that a pair of classes contains about as many records as the noise on its count.
     once = gaussian_scale(sensitivity(1, contributions), pair_rho)
     classes = 2 ** round(math.log2(min(MOST, max(FEWEST, math.sqrt(n / (once + CHANCE))))))
     pair_scale = gaussian_scale(sensitivity(depth_of((classes, classes)), contributions), pair_rho)
@@ -119,7 +119,7 @@ def synthesise(
     contributions: int,
     rng: np.random.Generator | None,
 ) -> Synthesis:
-    """Draw n records from a model of the noisy marginals of n records.
+    """Draw n synthetic records from a model of the noisy marginals of n confidential records.
 
     `values` has shape ``(n, d)``, with categories as codes; `contributions` is the greatest number of records of a
     unit. With `rng` the result is reproducible and not private.
@@ -151,7 +151,7 @@ def synthesise(
 
 
 class _Classes:
-    """The classes into which the bins of a column are merged."""
+    """The classes into which the bins of a column are merged, with their counts."""
 
     def __init__(self, histogram: Floats, bins: ColumnBins, limit: int) -> None:
         self.counts = histogram
@@ -173,7 +173,10 @@ def _classified(codes: Ints, classes: Sequence[_Classes]) -> Ints:
 
 
 def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
-    """Return the class of each bin: neighbouring bins with about equally many records; rare categories share a class.
+    """Merge bins into classes and return the class of each bin.
+
+    Ordered bins are merged with their neighbours into classes of about equally many records; rare categories share a
+    class.
 
     Examples
     --------
@@ -218,7 +221,7 @@ def _histogram(
 
 @dataclass(frozen=True)
 class CountPlan:
-    """The measurement of the counts of a joint release, planned from public figures alone."""
+    """A plan for measuring the counts of a joint release, made from public figures alone."""
 
     delta: float  # δ of the guarantee
     bins: tuple[ColumnBins, ...]  # the bins of each column
@@ -226,7 +229,7 @@ class CountPlan:
 
 
 def plan_counts(prepared: ConfidentialTable, epsilon: float, delta: float | None) -> CountPlan:
-    """Plan the counts of columns and pairs for a budget (ε, δ)."""
+    """Plan the measurement of column and pair counts for a budget (ε, δ)."""
     n, columns = len(prepared.X), len(prepared.published)
     delta = check_delta(delta, n)
     rho = rho_of(epsilon, delta)

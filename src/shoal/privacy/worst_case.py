@@ -1,12 +1,12 @@
-"""The expected error from public figures alone: Section 7 of the paper.
+"""Upper limits on the expected error, from public figures alone (Section 7 of the paper).
 
-It follows from n, ε and the width Δ of the domain, which are public. The worst table for averaging has one group, the
-largest, with half of its m records at each end of the domain: its SSE is m (Δ/2)². (Groups of neighbours in a column
-have disjoint ranges, which sum to at most Δ; the SSE of a group is at most size · range²/4, so the total is greatest if
-the largest group spans the whole domain.) The noise adds 2 (Δ/ε)² Σ 1/size.
+The limits follow from n, ε and the width Δ of the domain, which are public. In the worst table for averaging, the
+largest group has half of its m records at each end of the domain, so its SSE is m (Δ/2)². (Groups of neighbours in a
+column have disjoint ranges, which sum to at most Δ. The SSE of a group is at most size · range²/4, so the total is
+greatest if the largest group spans the whole domain.) The noise adds 2 (Δ/ε)² Σ 1/size.
 
-Proposition 8 assumes that k divides n, so that all groups have k records. Otherwise, the remainder joins one group of k
-+ n mod k records, and a table may lose almost twice as much.
+Proposition 8 assumes that k divides n, so that all groups have k records. Otherwise, the remainder joins one group,
+which then has k + n mod k records, and the error due to averaging may almost double.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["least_worst_case_sse", "proposition_8", "worst_case_k", "worst_case_
 
 
 def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int | None = None) -> float:
-    """Return an upper limit of the expected SSE of a column in groups of at least k records.
+    """Return an upper limit on the expected SSE of a column in groups of at least k records.
 
     Without `largest`, some table reaches the limit if the largest group has an even number of records. If k divides n,
     this is Proposition 8; for k = 1, Proposition 7.
 
-    `epsilon` is the column's budget per record, `width` that of its domain, and `largest` the most records of groups
-    that may span the whole domain: by default one group of k records and the remainder; n for groups that do not
-    consist of neighbours in this column.
+    `epsilon` is the column's budget per record, and `width` is the width of its domain. `largest` is the greatest
+    number of records in groups that may span the whole domain: by default, one group of k records plus the remainder.
+    Use n for groups that do not consist of neighbours in this column.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int
 
 
 def least_worst_case_sse(n: int, epsilon: float, width: float) -> float:
-    """Return the least of these limits over all k; groups chosen for the least error also observe it.
+    """Return the least `worst_case_sse` over all k, an upper limit also for groups with the least total error.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def _worst_case(n: int, k: Ints, epsilon: float, width: float, largest: Ints) ->
 
 
 def proposition_8(n: int, k: int, epsilon: float, width: float) -> float:
-    """Return the paper's limit of the expected SSE, assuming that k divides n (Proposition 7 for k = 1).
+    """Return the paper's limit on the expected SSE, assuming that k divides n (Proposition 7 for k = 1).
 
     Examples
     --------

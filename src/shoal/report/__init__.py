@@ -1,1 +1,1 @@
-"""The report: one self-contained HTML page that may be published. It shows originals only through `protection`."""
+"""Reports as self-contained HTML pages; a page that may be published shows originals only through `protection`."""

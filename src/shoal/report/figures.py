@@ -93,7 +93,7 @@ def distribution(name: str, bins: Bins, records: int) -> Figure:
 
 
 def bars(names: Sequence[str], values: Sequence[float], label: str, text: str) -> Figure:
-    """Draw one horizontal bar per name, with its figure."""
+    """Draw one horizontal bar per name, labelled with its value."""
 
     def draw(axes: Axes) -> None:
         places = np.arange(len(names))[::-1]
@@ -193,7 +193,7 @@ def correlations(pairs: Sequence[tuple[str, Pair]], measure: str, text: str) -> 
 
 
 def risk_utility_map(trials: Sequence[Trial], ringed: tuple[str, int] | None, text: str) -> Figure:
-    """Draw loss against risk: one marker shape per method, labels for k, a line along the front, one ringed trial."""
+    """Draw risk against loss, with a marker shape per method, labels for k, a line along the front and one ring."""
     names = list(dict.fromkeys(trial.name for trial in trials))
 
     def draw(axes: Axes) -> None:
@@ -235,7 +235,7 @@ def risk_utility_map(trials: Sequence[Trial], ringed: tuple[str, int] | None, te
 
 
 def price_curves(prices: Sequence[Price], label: str, text: str) -> Figure:
-    """Draw the loss against l or t: one line per method and k; a dotted line shows the loss without the promise."""
+    """Draw the loss against l or t, with a line per method and k and a dotted line for the loss without the promise."""
 
     def draw(axes: Axes) -> None:
         for i, price in enumerate(prices):
@@ -266,7 +266,7 @@ def price_curves(prices: Sequence[Price], label: str, text: str) -> Figure:
 
 
 def short(value: float) -> str:
-    """Write a number in few characters, for a tick label.
+    """Return a number as short text for a tick label.
 
     Examples
     --------
@@ -311,7 +311,7 @@ def _clip(name: str, length: int = 28) -> str:
 
 
 def _svg(draw: Callable[[Axes], None], size: tuple[float, float], text: str) -> str:
-    """Draw on new axes and return the SVG element, with a text label for people who cannot see it."""
+    """Draw on new axes and return the SVG element, with a text alternative for people who cannot see it."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as Drawing

@@ -1,7 +1,7 @@
-"""Pages of reports: their contents and output.
+"""Report pages: their contents, and their output as HTML.
 
 A page is a title, a few key figures, a summary in words and sections of text, figures and tables. `sections` makes the
-sections from results, so that a page for another kind of release only needs another list of them.
+sections from results, so that a page for another kind of release only needs another list of sections.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ NOT_ALIKE = ("none", "of the whole records is guaranteed to look like another")
 
 @dataclass(frozen=True)
 class Page:
-    """A report: title, key figures, summary and sections."""
+    """A report page: title, key figures, summary and sections."""
 
-    # The title and the table it describes.
+    # The title, and a line that names the table.
     title: str
     subtitle: str
     tiles: Sequence[tuple[str, str]]  # key figures with their labels
-    # Paragraphs that summarise the page: a heading and text each.
+    # Paragraphs that summarise the page, each with a heading and its text.
     summary: Sequence[tuple[str, str]]
     sections: Sequence[Section]  # the details
     notes: Sequence[str] = ()  # further notes for the reader
-    verdict: Verdict | None = None  # of a release
+    verdict: Verdict | None = None  # the verdict on a release
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
@@ -104,7 +104,7 @@ def release_page(
     output: str | os.PathLike[str] | None = None,
     comparison: Comparison | None = None,
 ) -> Page:
-    """Return the page of a masked table."""
+    """Return the report page for a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) and not is_database(original) else None
     measured = original is not None and release.labels.size
     published = release.published()
@@ -126,7 +126,7 @@ def release_page(
 
 
 class _Figures(NamedTuple):
-    """The figures and sentences of a release's page, with or without its original."""
+    """The figures and sentences for the page of a release, with or without access to its original."""
 
     tiles: list[tuple[str, str]]
     safe: str
@@ -136,14 +136,14 @@ class _Figures(NamedTuple):
 
 
 def _measured(release: Release, published: Release, original: Any, comparison: Comparison | None) -> _Figures:
-    """Measure a release against its original, without any original value or any figure dominated by one group."""
+    """Measure a release against its original; return no original value and no figure dominated by one group."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
     strata, known = (stratum_codes(table, names) for names in (release.parameters["by"] or (), release.beside))
     confidential = [(name, *secret_codes(table, name)) for name in release.reached]
     assessment = assess_arrays(before, Y, strata, known=known, k=release.k, confidential=confidential)
-    # The recount knows the order of all kinds of values.
+    # The release's own recount knows the order of all kinds of values.
     attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in assessment.risk.attributes]
     units = release.unique_units and UnitUniqueness(*release.unique_units, release.parameters["unit"])
     assessment = replace(assessment, risk=replace(assessment.risk, attributes=tuple(attributes), units=units))
@@ -152,7 +152,7 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
         sections.groups(release.sizes, release.k),
         # A bin of this many records includes records of at least k units.
         sections.columns(X, Y, embedding, assessment.utility, release.k * release.unit_records),
-        # Cells that were made missing also count as losses, but have no drawing before and after.
+        # Cells that were made missing also count as losses, but cannot be drawn before and after.
         sections.losses_table(published.column_loss)
         if release.blanked or release.left_out
         else sections.losses(assessment.utility),
@@ -171,14 +171,14 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
 
 
 def _comparison_sections(release: Release, comparison: Comparison) -> list[Section | None]:
-    """Show a release among runs with the same promise, and the cost of other promises."""
+    """Return the sections that show a release among runs with the same promise, and the cost of other promises."""
     alike = [trial for trial in comparison.trials if trial.promise == release.promise]
     mark = next(((t.name, t.k) for t in alike if (t.method, t.k) == (release.parameters["method"], release.k)), None)
     return [sections.risk_utility(alike or comparison.trials, mark), sections.prices(comparison.prices)]
 
 
 def _unmeasured(release: Release) -> _Figures:
-    """Return the figures of a release without its original."""
+    """Return the figures of a release without access to its original."""
     safe = (
         f"Recounted in the released table: {release.verified}. "
         + (
@@ -202,7 +202,7 @@ def _unmeasured(release: Release) -> _Figures:
 
 
 def assessment_page(assessment: Assessment) -> Page:
-    """Return the page of an assessment; it shows no value of a single record."""
+    """Return the report page for an assessment, without any value of a single record."""
     risk, utility = assessment.risk, assessment.utility
     names, counted = [column.name for column in utility.columns], risk.anonymity
     are = agreeing(counted.below, "is", "are")
@@ -243,7 +243,7 @@ def assessment_page(assessment: Assessment) -> Page:
 
 
 def comparison_page(comparison: Comparison) -> Page:
-    """Return the page of a comparison."""
+    """Return the report page for a comparison."""
     choice = comparison.choice
     sizes = ", ".join(map(str, comparison.parameters["k"]))
     methods = len({trial.method for trial in comparison.trials})
@@ -330,14 +330,14 @@ def _masked_tile(release: Release) -> tuple[str, str]:
 
 
 def _details(release: Release, published: Release, source: Any, output: Any) -> Section:
-    # The page may be published: it shows neither the database nor the query.
+    # The page may be published, so it shows neither the database nor the query.
     release, published = (replace(r, parameters={**r.parameters, "query": None}) for r in (release, published))
     manifest = described(published)
     manifest = _rounded({**manifest, "result": published_result(manifest["result"], release, published)})
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
-    # No command can contain weights without a column, labels, a function or a random order.
+    # No command can contain weights that are not a column, labels, a function or a random order.
     repeatable = (
         not not_recorded(release.parameters)
         and release.parameters["method"] in ALL_METHODS
@@ -351,7 +351,7 @@ def _details(release: Release, published: Release, source: Any, output: Any) -> 
 
 
 def _rounded(value: Any) -> Any:
-    """Round all figures to three digits: more digits would only help to solve for original values."""
+    """Round all figures to three digits, because more digits would only help to solve for original values."""
     if isinstance(value, float):
         return float(f"{value:.3g}")
     if isinstance(value, Mapping):
@@ -360,5 +360,5 @@ def _rounded(value: Any) -> Any:
 
 
 def _compact(text: str) -> str:
-    """Write lists of plain values on one line."""
+    """Return JSON text with each list of plain values on one line."""
     return re.sub(r"\[[^\[\]{}]*\]", lambda match: re.sub(r"\s*\n\s*", " ", match[0]), text)

@@ -1,7 +1,8 @@
-"""Protected figures of original values for a report: counts over wide bins, nothing about any single record.
+"""Protected figures of original values for a report: counts over wide bins, and nothing about any single record.
 
-The edges of the bins come from the released values, which are public; a bin with fewer than k records of either table
-is merged with its neighbour; the outer bins are open, so that neither the least nor the greatest original shows.
+The edges of the bins are computed from the released values, which are public. A bin with fewer than k records of either
+table is merged with its neighbour. The outer bins are open-ended, so that neither the least nor the greatest original
+is visible.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ SHOWN_VALUES = 6
 
 @dataclass(frozen=True)
 class Bins:
-    """Counts before and after masking, over common bins."""
+    """Counts of records before and after masking, over common bins."""
 
-    # The inner edges, one fewer than bins: the first bin is below the first edge, the last bin above the last.
+    # The inner edges, one fewer than bins: the first bin is below the first edge, and the last bin is above the last
+    # edge.
     edges: Floats
     # The number of records in each bin.
     before: Ints
     after: Ints
-    # If positive, values are shown on the scale asinh(value / unit), for skewed columns; otherwise unchanged.
+    # If positive, values are drawn on the scale asinh(value / unit), for skewed columns; if 0, on a linear scale.
     unit: float
     step: float  # the width of a bin on that scale, before merging
 
@@ -60,7 +62,7 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
     inner: list[int] = []
     first_bin = 0
     for i in range(1, len(edges) + 1):
-        # Keep an edge if both sides have enough records, up to the previous edge and to the end.
+        # Keep an edge if there are enough records between the previous edge and this one, and from here to the end.
         span = slice(first_bin, i)
         enough = min(before[span].sum(), after[span].sum()) >= k and min(before[i:].sum(), after[i:].sum()) >= k
         if enough:
@@ -73,10 +75,10 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
 
 
 def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> list[tuple[str, int, int]] | None:
-    """Count original codes x and released codes y of the most frequent values and of all others; None if there are few.
+    """Count the most frequent values, and all others together, in original codes x and released codes y.
 
-    A count is 0 or at least k records in both tables: a value that is rarer in one table counts among the others, and
-    if these are fewer than k, so does the rarest value otherwise shown.
+    Every count is 0 or at least k in both tables. A value that is rarer in one table counts among the others; while the
+    others are fewer than k, the rarest remaining value joins them. Return None if no value remains.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> l
     """
     present = ~np.isnan(x)
     before, after = (np.bincount(v[present].astype(np.int64), minlength=len(names)) for v in (x, y))
-    # An inner node of a hierarchy is not an original value: a count of 0 reveals nothing about anybody.
+    # An inner node of a hierarchy is not an original value, so a count of 0 reveals nothing about anybody.
     enough = (after >= k) & ((before >= k) | (before == 0))
     frequent = [code for code in np.argsort(-after, kind="stable")[:SHOWN_VALUES] if enough[code]]
     n = int(present.sum())

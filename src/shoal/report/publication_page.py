@@ -1,7 +1,7 @@
-"""Page of a differentially private release.
+"""Report page for a differentially private release.
 
-Nothing on the public page is computed from the confidential values: the terms are public, and the statistics are those
-of the released table, which is noisy already. The private page adds figures for the data holder alone.
+Nothing on the public page is computed from the confidential values, because the terms are public and the statistics
+describe the released table, which is already noisy. The private page adds figures for the data holder alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHARED = "averaged in groups that were formed from the values, and random noise 
 
 
 def publication_page(publication: Publication, *, private: bool = False) -> Page:
-    """Return the page of a publication."""
+    """Return the report page for a publication."""
     columns = publication.columns
     names = ", ".join(map(str, columns))
     method = str(publication.parameters["method"])
@@ -157,7 +157,7 @@ def _terms(publication: Publication) -> Section:
 
 
 def _counted(publication: Publication, name: Name) -> list[str]:
-    """Return the domain of a column and the noise on its counts."""
+    """Return the domain of a column and the noise on its counts, as text."""
     noise = for_people(publication.scales[name])
     if name in publication.categories:
         return [", ".join(map(str, publication.categories[name])), noise]
@@ -170,7 +170,7 @@ def _counted(publication: Publication, name: Name) -> list[str]:
 def _released(publication: Publication) -> Section:
     table = open_table(publication.data)
     places = {name: name for name in table.names}
-    if isinstance(publication.data, np.ndarray):  # arrays have new column numbers
+    if isinstance(publication.data, np.ndarray):  # the columns of a released array are renumbered
         unprotected = publication.parameters["keep"]
         places = {name: place for place, name in enumerate(sorted([*publication.columns, *unprotected]))}
     rows, estimates = [], []

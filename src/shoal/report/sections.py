@@ -52,11 +52,11 @@ __all__ = [
     "trials_table",
 ]
 
-# Readers ignore more figures or rows than this; the page states the omissions.
+# Greatest numbers of figures and rows, because readers ignore more; the page states how many are omitted.
 SHOWN_COLUMNS = 24
 SHOWN_PAIRS = 15
 SHOWN_GROUPS = 10
-# The mean and deviation of fewer values would almost reveal them.
+# The mean and standard deviation of fewer values would almost reveal the values.
 FEWEST = 10
 ONCE = " Every record counts once here, regardless of its weight."
 OTHERS_ONCE = " All figures except mean and standard deviation count every record once."
@@ -99,7 +99,7 @@ def groups(sizes: Ints, k: int) -> Section:
 
 
 def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int) -> Section:
-    """Return the section with every column before and after masking, from protected counts."""
+    """Return the section that shows every column before and after masking, drawn from protected counts."""
     order = sorted(range(len(utility.columns)), key=lambda j: -utility.columns[j].loss)[:SHOWN_COLUMNS]
     figures = []
     for j in sorted(order):
@@ -134,7 +134,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
 
 
 def columns_tables(utility: Utility) -> list[PageTable]:
-    """Return two tables with the change of every column, for numbers and for categories."""
+    """Return the tables with the changes of the numeric and of the categorical columns."""
     tables = [_numbers_table(utility), _categories_table(utility)]
     return [table for table in tables if table.rows]
 
@@ -277,7 +277,7 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
         text.append(f"The ring marks {ringed[0]} at k = {ringed[1]}.")
     if len(trials) == 1:
         text = ["The mark is this release. To compare other methods and group sizes, run shoal compare."]
-    # Runs that protect no whole records would squeeze all others into a corner of the map.
+    # Runs that do not protect whole records would squeeze all others into a corner of the map.
     public = [trial for trial in trials if is_published(trial.loss)]
     drawn = [trial for trial in public if trial.anonymous] or public
     if len(public) < len(trials):
@@ -294,7 +294,7 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
 
 
 def prices(priced: Sequence[Price]) -> Section | None:
-    """Return the section with the costs of promises; None if no promise was tried in several ways."""
+    """Return the section with the costs of promises; None if no promise was tried with several values."""
     if not priced:
         return None
     axes = {
@@ -330,7 +330,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
     squares = np.nansum(np.square(W - Z), axis=1)
     sizes = group_sizes(labels)
     sums = np.bincount(labels, squares)
-    # Sort by number, not by distance; distances that differ only by rounding are equal.
+    # List the groups by number, not by distance; distances that differ only by rounding count as equal.
     order = np.sort(np.argsort(-np.round(sums / sizes, 9), kind="stable")[:SHOWN_GROUPS])
     rows = [[f"{int(group)}", f"{int(sizes[group])}"] for group in order]
     text = (
@@ -343,7 +343,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
 
 
 def trials_table(comparison: Comparison) -> Section:
-    """Return the section with all runs of a comparison and the methods left out."""
+    """Return the section with all runs of a comparison and the left-out methods."""
     head, *rows = comparison.cells()
     text = [
         (
@@ -364,7 +364,7 @@ def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, s
 
 
 def _lost(loss: float) -> str:
-    """Return a loss as text, as published."""
+    """Return a published loss as text."""
     return f"{for_people(loss, 3)} %" if is_published(loss) else lost_share(loss)
 
 

@@ -1,4 +1,4 @@
-"""Sentences of a page: the processing, safety and usefulness of a release, and the remaining risk."""
+"""Sentences of a report page on the processing, safety and usefulness of a release, and on the remaining risk."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AVERAGES = "Averages over many records stay close to the originals; single recor
 
 
 def kept_share(loss: float) -> str:
-    """Return the share of the information that is kept, for a published loss."""
+    """Return the share of kept information as text, for a published loss."""
     if is_published(loss):
         return f"{max(0.0, 100 - loss):.1f} %"
     return f"over {100 - loss:.0f} %" if loss < 100 else "under 50 %" if loss == 100 else "0.0 %"
@@ -156,7 +156,7 @@ def usefulness_text(loss: float, losses: Mapping[Name, float], utility: Utility)
 
 
 def loss_text(loss: float, losses: Mapping[Name, float]) -> str:
-    """Describe losses as published."""
+    """Describe published losses, in total and for the column that loses most."""
     share = f"{kept_share(loss)} of the information (the variance between records)"
     text = f"{share} is kept, {lost_share(loss)} is lost. "
     worst = max(losses, key=lambda name: losses[name])
@@ -181,12 +181,12 @@ def relations_changed(utility: Utility) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, as text."""
+    """Return a share as text in percent."""
     return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
 
 
 def listed(names: Sequence[object]) -> str:
-    """List names: at most eight of many."""
+    """Return names as text; of more than eight, list eight and count the rest."""
     text = ", ".join(map(str, names[:8]))
     return text if len(names) <= 8 else f"{text} and {count(len(names) - 8, 'more column')}"
 
@@ -197,7 +197,7 @@ def either(texts: Sequence[str]) -> str:
 
 
 def together(names: Sequence[object]) -> str:
-    """Join names with "and"; of more than eight, return the number."""
+    """Join names with "and"; for more than eight, return only their number."""
     if len(names) > 8:
         return f"{len(names)} columns"
     texts = [str(name) for name in names]

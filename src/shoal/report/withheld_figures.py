@@ -1,9 +1,9 @@
 """Figures withheld from a public page because one small group dominates them (`shoal.promises.dominance`).
 
 The decision is made once per column, by its loss. Sums of absolute deviations are spread over more groups than sums of
-squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,
-none dominates the other figures shown about it. Weighted standard deviations are decided by the weighted loss, because
-a heavy weight can make one group dominate it.
+squares, and cross products of two columns are bounded by the squares of both. Therefore, if no group dominates the loss
+of a column, none dominates the other figures shown about the column. For weighted standard deviations, the weighted
+loss decides, because a heavy weight can make one group dominate them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ IN_HOUSE = (
 
 
 def lost_share(loss: float) -> str:
-    """Return the share of the information that is lost, for a published loss."""
+    """Return the share of lost information as text, for a published loss."""
     if is_published(loss):
         return f"{loss:.1f} %"
     lower = max((limit for limit in LIMITS if limit < loss), default=0.0)
@@ -49,7 +49,7 @@ def lost_share(loss: float) -> str:
 
 
 def dominated_spreads(before: CodedRecords, Y: Floats, labels: Ints) -> set[Name]:
-    """Return the columns whose weighted standard deviation is withheld: one small group dominates its change."""
+    """Return the columns whose weighted standard deviation is withheld because one small group dominates its change."""
     if before.weights is None:
         return set()
     roots = np.sqrt(before.weights / before.weights.max())[:, None]
@@ -98,7 +98,7 @@ def _without(before: Any, hidden: Any) -> Any:
 
 
 def published_result(result: Mapping[str, Any], release: Release, published: Release) -> dict[str, Any]:
-    """Return the result of a manifest as shown on a page: withheld figures are null."""
+    """Return the result of a manifest as shown on a page, with null for withheld figures."""
 
     def if_published(loss: float) -> float | None:
         return loss if is_published(loss) else None

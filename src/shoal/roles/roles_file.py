@@ -106,7 +106,7 @@ def read_roles(roles: str | os.PathLike[str] | Mapping[Name, Any]) -> dict[Name,
             columns = tomllib.load(file).get("columns")
     except OSError as error:
         raise FileError(
-            f"Roles file {path} cannot be read: {error.strerror}. Check the path and its permissions."
+            f"Roles file {str(path)!r} cannot be read: {error.strerror}. Check the path and its permissions."
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(f"Roles file {path} is not valid TOML: {str(error).rstrip('.')}. Correct it.") from None
