@@ -35,11 +35,11 @@ __all__ = ["Branch", "Branches", "branch"]
 
 # The number of pairs to try, and the simplex iterations per case of a pair.
 _TRIED, _STEPS = 8, 80
-# Maximum rounds of cuts in a case, and the share of its gap that each round must close to continue.
+# Maximum number of rounds of cuts in a case, and the share of the gap that a round must close for another round.
 _ROUNDS, _SHARE = 4, 0.03
 # Penalties for breaking a decision, in multiples of the gap: the first penalty that enforces all decisions is used.
 _PRICES = (10.0, 100.0, 1e4, 1e6)
-# A thorough search for better partitions runs every this many steps, and at steps 1, 2, 4, 8, ….
+# Number of steps between thorough searches for better partitions, which also run at steps 1, 2, 4, 8, ….
 _OFTEN = 4
 # A value this close to 0 or 1 counts as an integer.
 _INTEGER = 1e-5
@@ -47,7 +47,7 @@ _INTEGER = 1e-5
 
 @dataclass(frozen=True)
 class Branch:
-    """A case: its decisions, first to last, and the best bound proven for it or for a case that contains it."""
+    """A case of branching: its decisions in order, and the best bound proven for it or for an enclosing case."""
 
     decisions: tuple[Decision, ...]
     proof: Bound
@@ -59,7 +59,7 @@ class Branches:
 
     every: tuple[Branch, ...]
     closed: bool  # true if every branch is proven to contain no improvement
-    solved: int = 0  # number of branches closed by an integer programme, which proves more than their bounds
+    solved: int = 0  # number of branches that an integer programme closed; their stored bounds prove less
 
 
 Finish = Callable[[Bound, bool], bool]
@@ -167,7 +167,7 @@ class _Tree:
             if generation.value - last < _SHARE * (generation.upper - last):
                 break
         if answer is not None and _integral(answer.x):
-            # Nothing remains to branch on: the bound must reach the value.
+            # Nothing remains to branch on, so the bound must reach the value.
             answer = generation.relax(0.0)
         return answer
 

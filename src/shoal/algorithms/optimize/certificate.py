@@ -41,7 +41,7 @@ __all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "StratumCertific
 class Case:
     """Decisions about pairs of records, and multipliers that prove the bound for all partitions that satisfy them."""
 
-    decisions: tuple[Decision, ...]  # each is two records and 1 (together) or 0 (separate); the first decision first
+    decisions: tuple[Decision, ...]  # two records and 1 (together) or 0 (separate), in the order of branching
     # The multipliers of the records, and of the cuts and decisions.
     duals: Floats
     cuts: Cuts
@@ -261,7 +261,9 @@ def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> st
 
 
 def _cover(paths: list[tuple[Decision, ...]]) -> bool:
-    """Return True if every partition satisfies all decisions of some path, as each pair has both cases.
+    """Return True if every partition satisfies all decisions of at least one path.
+
+    Each decided pair must occur in both cases, together and separate.
 
     Examples
     --------

@@ -184,7 +184,7 @@ class ColumnGeneration:
                 break
 
     def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
-        """Impose decisions about pairs of records, each breakable at `penalty`; discard the bound and the solution."""
+        """Impose decisions about pairs of records, with a `penalty` for breaking them; discard bound and solution."""
         master = self.master
         if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
@@ -237,7 +237,7 @@ class ColumnGeneration:
         return self._add(bound.columns.take(np.argsort(rest, kind="stable")[:2000]), answer.duals, answer.cuts)
 
     def _price(self, answer: RelaxationSolution) -> tuple[int, float]:
-        """Add seen or guessed columns of negative reduced cost; return their number and the total excess of duals."""
+        """Add seen or guessed columns of negative reduced cost; return their number and the duals' total violation."""
         short = np.zeros(self.n)
         fresh = self._from_seen(answer.duals, answer.cuts, short)
         fresh += self._from_guesses(answer.duals, answer.cuts, short)

@@ -93,7 +93,7 @@ class Cuts:
 
     @classmethod
     def deciding(cls, decisions: Iterable[Decision]) -> Cuts:
-        """Return the equations of decisions about pairs of records, at price 0."""
+        """Return the equations for decisions about pairs of records, at price 0."""
         triples = list(decisions)
         rows = cls.of([((i, j), (1, 1), 2) for i, j, _ in triples])
         return replace(rows, decided=np.array([decided for _, _, decided in triples], dtype=np.int64))
@@ -132,7 +132,7 @@ class Cuts:
 
     @property
     def magnitude(self) -> float:
-        """The largest amount that a group can pay, in absolute prices; rounding errors are relative to this amount."""
+        """The largest amount that a group can pay at absolute prices, to which rounding errors are relative."""
         return float((np.abs(self.price) * self.coefficients).sum())
 
     def priced(self, price: Floats) -> Cuts:

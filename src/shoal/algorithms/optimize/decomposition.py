@@ -118,7 +118,7 @@ def _solve_all(
     for number, part in enumerate(parts):
         # The remaining subsets and Step 7 share the remaining time.
         share = (until - time.monotonic()) / (len(parts) - number + 1)
-        # A subset consists of whole groups of Step 3, which are the fallback.
+        # A subset consists of whole groups of Step 3, which are its fallback result.
         better = canonical_labels(labels[part])
         if share > 0 and not state[STOP]:
             records = np.ascontiguousarray(X[part])

@@ -45,7 +45,7 @@ ROUNDS = 10  # number of rounds for a table searched in regions
 MOVES = 5.0  # moves per step, in multiples of k
 WIDE = 10  # a larger k gets fewer moves, as each move takes longer
 # If the costliest groups, with the share COSTLY of the records, have at least the share UNEVEN of the loss, AGAIN more
-# rounds with the share AGAIN_SHARE of the steps process only these groups. Their cooling starts at the share WARM.
+# rounds process only these groups. They use the share AGAIN_SHARE of the steps and start at the share WARM of cooling.
 COSTLY, UNEVEN, AGAIN, AGAIN_SHARE, WARM = 0.2, 0.9, 4, 0.4, 0.5
 HOT = 1.5  # the initial temperature, relative to the squared distances between a record and its neighbours
 COLD = 0.95  # the share of the steps after which no increase in the SSE is accepted
@@ -56,11 +56,11 @@ REGROUP = 0.15  # k times the share of steps that dissolve or form groups
 def anneal_by_exchange(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: State, threads: int) -> Ints:
     """Return groups of k to 2k−1 records after `steps` steps per record, or `labels` if these lose no more."""
     n = len(X)
-    counted = n if n <= REGION else 3 * n // 4  # the progress that the initial partition leaves for annealing
+    counted = n if n <= REGION else 3 * n // 4  # the progress of annealing; the initial partition has counted the rest
     order = leaves_of(X)[0]
     X = X[order]
     start = annealed = partition_of(X, labels[order])
-    if not start.loss:  # the loss cannot be reduced
+    if not start.loss:  # the loss is already 0
         state[DONE] += counted
         return labels
     near, squares, step = neighbour_lists(X, k, state=state, threads=threads)
@@ -112,7 +112,7 @@ def _costliest(X: Floats, partition: Partition) -> tuple[Ints, float]:
 
 
 class _Annealing(NamedTuple):
-    """The input of annealing: records in an order that keeps neighbours close, with neighbours and temperatures."""
+    """The data of all rounds: records in an order that keeps neighbours close, their neighbours and temperatures."""
 
     X: Floats
     k: int
@@ -123,7 +123,7 @@ class _Annealing(NamedTuple):
     threads: int
 
     def run(self, partition: Partition, rows: Ints, moves: float, cooling: tuple[float, float], turn: int) -> Partition:
-        """Make `moves` moves, in regions, of the records `rows`, which form whole groups; return the new partition."""
+        """Anneal the records `rows`, which form whole groups, by `moves` moves in regions; return the new partition."""
         parts = [rows]
         if len(rows) > REGION:
             labels, random = _compact(partition.labels[rows]), np.random.default_rng((self.seed, turn))
@@ -175,7 +175,7 @@ class MovingGroups(NamedTuple):
     label: Ints  # the row of each record
     place: Ints  # the position of each record in its row
     size: Ints
-    members: Ints  # (rows, 3k): one more than a group may have, which exchanges need
+    members: Ints  # (rows, 3k): room for one record more than a group may have, as exchanges need it
     sums: Floats  # (rows, d): the sum of each row's members
     free: Ints  # the numbers of the empty rows, in the first `free_count[0]` entries
     free_count: Ints  # (1,)
@@ -238,7 +238,7 @@ def _square(X: Floats, sums: Floats, row: int, size: int, i: int) -> float:
 def _leave(X: Floats, groups: MovingGroups, near: Ints, i: int, closed: int, new: int) -> tuple[float, int]:
     """Return the lowest cost of moving a record from a dissolved row, and the target row; −1 if there is none.
 
-    Rows of fewer than `closed` records are no targets because the step dissolves them too, except the row `new`.
+    Rows of fewer than `closed` records are excluded because the step dissolves them too; the row `new` is allowed.
     """
     label, size, room = groups.label, groups.size, groups.members.shape[1] - 1
     home, cheapest, into = label[i], np.inf, -1

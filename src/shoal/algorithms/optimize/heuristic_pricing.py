@@ -81,7 +81,7 @@ def _fill(rows: Floats, duals: Floats, factor: float, place: Ints, W: Floats) ->
 
 @kernel
 def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -> float:
-    """Grow a group from one record by adding the record of smallest degree each time; return the sum of its weights.
+    """Grow a group from one record by repeatedly adding the record of smallest degree; return the sum of its weights.
 
     `degree` receives the sum of the weights from each record to the group.
     """
@@ -103,7 +103,7 @@ def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -
 
 @kernel
 def _exchange(W: Floats, group: Ints, inside: Bools, degree: Floats, noise: float) -> float:
-    """Make the best exchange of a member, except the first, for a non-member; return the change, 0 if none improves.
+    """Make the best exchange of a member (not the first) for a non-member; return the change, or 0 if none improves.
 
     Improvements of at most `noise` times the degree of the member are ignored.
     """

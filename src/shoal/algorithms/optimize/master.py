@@ -80,14 +80,14 @@ class Master:
         self._add_columns(columns)
 
     def add(self, columns: GroupColumns) -> None:
-        """Add columns."""
+        """Add columns to the problem."""
         self.columns = self.columns.join(columns)
         self._add_columns(columns)
         # The solution stays primal feasible with new columns, so the primal simplex method can continue.
         self.solver.setOptionValue("simplex_strategy", _PRIMAL)
 
     def cut(self, cuts: Cuts) -> None:
-        """Add cuts."""
+        """Add cuts to the problem."""
         self.cuts = self.cuts.join(cuts)
         self._add_rows(cuts, *cut_entries(self.columns, self.n, cuts))
         self.solver.setOptionValue("simplex_strategy", _DUAL)

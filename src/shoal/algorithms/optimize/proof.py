@@ -61,7 +61,7 @@ Polish = Callable[[GroupColumns, Floats], Ints | None]
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A table and k, with the best partition so far and the progress state."""
+    """A table with k, its best partition so far and the progress state."""
 
     X: Floats
     k: int
@@ -236,7 +236,7 @@ def _finish(generation: ColumnGeneration, proof: Bound, until: float | None, *, 
     for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
         columns, complete = _within(generation, proof, share * gap, _FEW * generation.n, _PREFIXES)
         if complete:
-            # Selecting the columns enforces the decisions; as rows, they could make the best partition infeasible.
+            # Selecting the columns enforces the decisions; constraints could make the best partition infeasible.
             columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
             cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
             proven = _choose(generation, columns, cuts, until, _NODES)
@@ -278,9 +278,9 @@ def _reach(generation: ColumnGeneration, best: Bound) -> float:
 def _within(
     generation: ColumnGeneration, best: Bound, reach: float, room: int, max_visits: int
 ) -> tuple[GroupColumns, bool]:
-    """List all groups of k … 2k−1 records with a reduced cost within reach; return True with them if none is missing.
+    """List the groups of k … 2k−1 records with a reduced cost within reach.
 
-    If there are too many, list only the generated groups.
+    Return True with a complete list. If there are too many groups, return only the generated groups, and False.
     """
     n, d = generation.X.shape
     groups: GroupColumns | None = None

@@ -59,7 +59,7 @@ def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: 
 
 
 def round_generation(generation: NearGeneration, n: int, state: State) -> Ints | None:
-    """Round the latest solution of the master problem to a partition of n records; return None if that fails."""
+    """Round the latest solution of the master problem to a partition of n records; return None if rounding fails."""
     table, columns = generation.table, generation.columns
     if not len(columns) or len(table) < n:
         return None  # the table omits some copies of records, so its groups cannot form a partition
@@ -72,7 +72,7 @@ def round_generation(generation: NearGeneration, n: int, state: State) -> Ints |
 def round_relaxation(
     X: Floats, k: int, labels: Ints, *, state: State, seconds: float | None, threads: int
 ) -> Ints | None:
-    """Solve the linear relaxation over guessed groups and round the solution; return None if time is up or that fails.
+    """Solve the linear relaxation over guessed groups and round it; return None if time is up or rounding fails.
 
     `labels` is a partition that sets the initial sizes of the duals; `seconds=None` means no limit.
     """

@@ -42,7 +42,7 @@ from shoal.kernels.neighbours import list_size, nearest
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-PATCHED = 1024  # maximum k of steps that store all pairs of two groups; a larger k permits light steps only
+PATCHED = 1024  # maximum k for full steps, which store all pairs of two groups; a larger k uses light steps only
 POOLED = 1 << 26  # maximum number of group members stored for recombination
 RECOMBINED = Regions(records=120, choices=20, nodes=1)  # limits of recombination without a time limit
 QUICK = 4  # maximum k for which groups are recombined within any time limit
@@ -184,7 +184,7 @@ class _Search:
             return Outcome(
                 self.best.labels, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof
             )
-        if not self.best.loss:  # the loss cannot be reduced
+        if not self.best.loss:  # the loss is already 0
             return Outcome(self.best.labels, facts=self._facts())
         seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         if self._roundable(seconds, steps):
@@ -228,7 +228,7 @@ class _Search:
         return Outcome(self.best.labels, facts=self._facts())
 
     def _go_on(self, rounded: Ints | None, until: float | None, steps: int | None) -> None:
-        """Anneal for the remaining time or steps: a rounded solution from warm, or the best partition from hot."""
+        """Anneal a rounded solution (warm) or the best partition (hot) for the remaining time or steps."""
         self.anneal(self._rest(until, steps), 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
 
     def _recombine_regions(self) -> None:

@@ -40,7 +40,7 @@ KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
 )
 # Maximum number of links to try per record, strongest first.
 _LINKS = 16
-# The gain, while a cut grows, from a column that already holds a record of the cut, as a share of its value.
+# While a cut grows, this share of the value of a column that already holds a record of the cut counts as a gain.
 _PARTIAL = 0.15
 # Maximum number of exchanges per position of a cut; one or two are common.
 _EXCHANGES = 100
@@ -62,7 +62,7 @@ class _Cut(NamedTuple):
 
 @kernel
 def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
-    """Return the gain in the left side from a record, plus `partial` for columns that share a record with the cut."""
+    """Return the gain in the left side from a record, plus the share `partial` of each column shared with the cut."""
     total, part, denominator = 0.0, cut.parts[place], cut.denominator
     for at in range(cut.first[record], cut.first[record + 1]):
         c = cut.column[at]
@@ -83,7 +83,7 @@ def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
 
 @kernel
 def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
-    """Return the record with the largest gain at a position, among free records linked to the cut, and this gain."""
+    """Return the free record, linked to the cut, that has the largest gain at a position, and this gain."""
     best, greatest = -1, -np.inf
     for b in range(len(cut.records)):
         if b != place and cut.records[b] >= 0:
@@ -133,7 +133,7 @@ def _exchange(cut: _Cut, total: float) -> float:
 
 @kernel
 def _search(cut: _Cut, starts: Ints, threshold: float, state: State) -> tuple[Ints, Floats]:
-    """Return the records and the violations of the violated cuts of one kind, or of some if a stop is requested."""
+    """Return the records and violations of the violated cuts of one kind; after a stop request, some are missing."""
     r = len(cut.parts)
     right = cut.parts.sum() // cut.denominator
     rows, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))

@@ -155,7 +155,7 @@ def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
 
 
 def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | None:
-    """Return the labels of the solver's choice after verifying that it is a better partition, otherwise None."""
+    """Return the labels of the solver's choice if it is verified to be a better partition, otherwise None."""
     if len(x) != len(columns):
         return None
     selected = np.flatnonzero(x > 0.5)

@@ -72,7 +72,7 @@ class NearGeneration:
             self.guess(share * self.duals, np.inf)
 
     def _scales(self) -> Floats:
-        """Return the scale of each dual: the average of its first guess and its k neighbours', at least the floor."""
+        """Return the scale of each dual: the average first guess at and around its record, at least the floor."""
         table = self.table
         around = self.duals[table.near[:, : self.k]].mean(axis=1)
         scale = np.maximum(0.5 * self.duals + 0.5 * around, table.floor)
@@ -83,7 +83,7 @@ class NearGeneration:
         return len(self.columns)
 
     def relax(self, rounds: int, steps: int, over: Callable[[], bool]) -> None:
-        """Solve the master problem and guess groups in turn, until a round finds few new groups."""
+        """Alternate between solving the master problem and guessing groups, until a round finds few new groups."""
         for _ in range(rounds):
             self.solve(steps)
             if over() or self.guess(self.duals, -1e-6) < _FEW * len(self.table):
@@ -101,7 +101,7 @@ class NearGeneration:
         return self.add(GroupColumns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
 
     def add(self, groups: GroupColumns, duals: Floats, below: float) -> int:
-        """Add new groups whose reduced cost is less than `below` times the sum of their scales; return their number."""
+        """Add new groups whose reduced cost is below `below` times the sum of their scales; return the number added."""
         if not len(groups):
             return 0
         at = groups.start[:-1]
@@ -162,7 +162,7 @@ class NearGeneration:
         self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
 
     def repair(self, mix: float) -> tuple[FeasibleDuals, Cuts] | None:
-        """Prove a bound and add the missing groups of the list; return the bound and its cuts.
+        """Prove a bound and add the listed groups that are missing; return the bound and its cuts.
 
         The share `mix` of the multipliers is combined with the feasible duals `NearTable.floor`. With a smaller share,
         fewer groups violate the multipliers, so listing takes less time. Return None if there are too many groups.

@@ -136,7 +136,10 @@ class _Proof:
             publish(self.effort.state, bound=min(claim, self.upper))
 
     def _repair(self) -> bool:
-        """Prove a bound from the largest share of the multipliers that permits a list; return True on success."""
+        """Prove a bound with the largest possible share of the multipliers; return True on success.
+
+        A share is possible if all groups that violate it can be listed.
+        """
         tried = len(_MIXES)
         while self.mix >= 0 and not self.over():
             proven = self.generation.repair(_MIXES[self.mix])
@@ -173,7 +176,7 @@ class _Proof:
         self._rounds(longer * rounds.cuts, tighten, longer * _IDLE)
 
     def improve(self, rounds: Rounds) -> None:
-        """Recombine the generated groups to better partitions, while that reduces the SSE."""
+        """Recombine the generated groups into better partitions, while that reduces the SSE."""
         if not self._whole():
             return
         generation, ids = self.generation, self.table.ids

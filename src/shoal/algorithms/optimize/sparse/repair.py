@@ -49,7 +49,7 @@ _PASSES = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """The limits of one listing (groups and prefixes per record, on average), the threads and the progress state."""
+    """The limits of a listing (average groups and prefixes per record), its threads and its progress state."""
 
     state: State
     room: int = 400
@@ -187,7 +187,7 @@ def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, ef
 
 @kernel
 def _lower(groups: _Incidence, rest: Floats, order: Ints, fixed: Bools) -> Floats:
-    """Return changes of at most 0 to the duals that repair all groups; in `order`, each group subtracts its deficit."""
+    """Return nonpositive changes to the duals that repair all groups; in `order`, each group subtracts its deficit."""
     start, member = groups.start, groups.member
     change = np.zeros(len(fixed))
     for j in order:
