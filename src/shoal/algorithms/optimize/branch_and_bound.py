@@ -1,14 +1,16 @@
-"""Branch and bound: close the gap that cuts leave, by cases on pairs of records (together or separate).
+"""Branch and bound: close the gap that cuts leave, by cases in which a pair of records is together or separate.
 
-D. M. Ryan and B. A. Foster (Computer Scheduling of Public Transport, 1981): in a fractional solution of a
-set-partitioning problem, the groups hold some pair of records together by a share between 0 and 1. The pair is together
-in one case and separate in the other. A decision is an equation Σ_{G ∋ i,j} x_G = 1 or 0 with a multiplier of any sign,
-which adds a term to the weight of the pair (i, j): pricing, bound and certificate are unchanged (`optimize.pricing`).
+The branching rule is that of D. M. Ryan and B. A. Foster (Computer Scheduling of Public Transport, 1981). In a
+fractional solution of a set-partitioning problem, some pair of records is together with a value between 0 and 1. The
+pair is together in one case and separate in the other. A decision is an equation Σ_{G ∋ i,j} x_G = 1 or 0 with a
+multiplier of any sign. It adds a term to the weight of the pair (i, j), so pricing, bound and certificate need no
+change (`optimize.pricing`).
 
-If all groups that a better partition may contain can be listed, an integer programme over them closes the case
-(`optimize.proof`). The case with the smallest bound comes next, so that the smallest of all, the proven bound for the
-table, rises steadily. Strong branching chooses the pair: several pairs are tried for a few simplex iterations, and the
-one whose two cases rise most is used (T. Achterberg, T. Koch and A. Martin, Operations Research Letters 33, 2005).
+If all groups that a better partition may contain can be listed, an integer programme over these groups closes the case
+(`optimize.proof`). The case with the smallest bound is processed next, so the proven bound for the table, which is the
+smallest bound of all cases, rises steadily. Strong branching chooses the pair: several pairs are tried for a few
+simplex iterations, and the pair whose two cases raise the bound most is used (T. Achterberg, T. Koch and A. Martin,
+Operations Research Letters 33, 2005).
 
 Each case costs several linear programmes and enumerations; the number of cases may grow exponentially.
 """
@@ -31,21 +33,21 @@ from shoal.core.types import Floats
 
 __all__ = ["Branch", "Branches", "branch"]
 
-# The number of pairs to try, and the simplex iterations for each of their cases.
+# The number of pairs to try, and the simplex iterations per case of a pair.
 _TRIED, _STEPS = 8, 80
-# Rounds of cuts in a case, while each closes this share of its gap.
+# Maximum number of rounds of cuts in a case, and the share of the gap that a round must close for another round.
 _ROUNDS, _SHARE = 4, 0.03
-# Penalties for breaking a decision, in gaps: the first that enforces all decisions is used.
+# Penalties for breaking a decision, in multiples of the gap: the first penalty that enforces all decisions is used.
 _PRICES = (10.0, 100.0, 1e4, 1e6)
-# Period, in steps, of the thorough searches for better partitions (also at steps 1, 2, 4, 8, …).
+# Number of steps between thorough searches for better partitions, which also run at steps 1, 2, 4, 8, ….
 _OFTEN = 4
-# A share this close to 0 or 1 counts as an integer.
+# A value this close to 0 or 1 counts as an integer.
 _INTEGER = 1e-5
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Decisions, first to last, and the best bound proven for partitions that satisfy all or some of them."""
+    """A case of branching: its decisions in order, and the best bound proven for it or for an enclosing case."""
 
     decisions: tuple[Decision, ...]
     proof: Bound
@@ -53,11 +55,11 @@ class Branch:
 
 @dataclass(frozen=True)
 class Branches:
-    """Branches that cover all partitions."""
+    """The branches of a finished or interrupted search, which together cover all partitions."""
 
     every: tuple[Branch, ...]
-    closed: bool  # true if every branch proves that it contains no improvement
-    solved: int = 0  # number of branches closed by an integer programme, whose own bounds prove less
+    closed: bool  # true if every branch is proven to contain no improvement
+    solved: int = 0  # number of branches that an integer programme closed; their stored bounds prove less
 
 
 Finish = Callable[[Bound, bool], bool]
@@ -73,12 +75,12 @@ def branch(
     until: float,
     limit: int,
 ) -> Branches:
-    """Divide all partitions into cases until all cases are closed, time is up or there are `limit` of them.
+    """Divide all partitions into cases until all cases are closed, time is up or there are `limit` cases.
 
-    `generation` has been run, has proven `root` for the table, and holds the best partition. It ends at the
-    `time.monotonic` `until`, or with `limit` cases. `finish` receives the bound proven in a case and the flag for a
-    thorough search; it returns true if the case has no better partition. `improve` receives the solution of a case and
-    the same flag. Each decision leaves fewer fractions, so good partitions turn up along the way.
+    `generation` must have been run and have proven the bound `root`; it holds the best partition. The search ends at
+    the `time.monotonic` value `until`. `finish` receives the bound proven in a case and the flag for a thorough search;
+    it returns True if the case contains no better partition. `improve` receives the solution of a case and a flag for a
+    thorough search. Each decision makes solutions less fractional, so better partitions appear along the way.
     """
     tree = _Tree(generation, finish, improve, until)
     tree.push(Branch((), root))
@@ -89,7 +91,7 @@ def branch(
 
 
 class _Tree:
-    """The closed and the open branches, smallest bound first."""
+    """The search tree: closed branches, and open branches with the smallest bound first."""
 
     def __init__(self, generation: ColumnGeneration, finish: Finish, improve: Improve, until: float) -> None:
         self.generation, self.finish, self.improve = generation, finish, improve
@@ -99,14 +101,14 @@ class _Tree:
         self.open: list[tuple[float, int, Branch]] = []
         self.closed: list[Branch] = []
         self.solved: list[Branch] = []
-        self.stuck: list[Branch] = []  # branches on which the arithmetic failed
+        self.stuck: list[Branch] = []  # branches that can be neither closed nor divided
         self.count, self.steps = 0, 0
 
     def __len__(self) -> int:
         return len(self.open) + len(self.closed) + len(self.solved) + len(self.stuck)
 
     def waiting(self) -> list[Branch]:
-        """Return the open branches, in order."""
+        """Return the open branches, smallest bound first."""
         return [branch for _, _, branch in sorted(self.open, key=lambda entry: entry[:2])]
 
     def push(self, branch: Branch) -> None:
@@ -165,15 +167,15 @@ class _Tree:
             if generation.value - last < _SHARE * (generation.upper - last):
                 break
         if answer is not None and _integral(answer.x):
-            # Nothing remains to branch on: the bound must reach the value.
+            # Nothing remains to branch on, so the bound must reach the value.
             answer = generation.relax(0.0)
         return answer
 
     def _choose(self, answer: RelaxationSolution) -> tuple[int, int] | None:
-        """Return the pair whose two cases raise the bound most; None if no pair is fractional."""
+        """Return the pair whose two cases raise the bound most, or None if no pair is fractional."""
         generation = self.generation
         pairs = fractional_pairs(self.master.columns, answer.x, generation.D, _TRIED)
-        # The trials start from this solution's basis.
+        # Solve again, because the trials start from the basis of this solution.
         answer = self.master.solve() or answer
         gap = generation.upper - answer.value
         best, pair = -1.0, None
@@ -193,10 +195,10 @@ def _integral(x: Floats) -> bool:
 
 
 def fractional_pairs(columns: GroupColumns, x: Floats, D: Floats, count: int) -> Sequence[tuple[int, int]]:
-    """Return pairs of records that are together by a share between 0 and 1, most promising first.
+    """Return pairs of records that are together with a value between 0 and 1, most promising first.
 
-    Half are chosen for a share close to ½, half for a large part in the SSE. Pairs in the same groups are returned
-    once.
+    Half of the pairs have a value near ½ and a large distance; the other half have the values closest to ½. Of several
+    pairs in the same groups, only one is returned.
 
     Examples
     --------

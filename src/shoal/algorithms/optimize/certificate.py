@@ -1,16 +1,18 @@
-"""Certificates: multipliers that prove a lower bound, and their check without the solver.
+"""Certificates of lower bounds, and a check of certificates that does not use the solver.
 
-A certificate holds multipliers: a dual per record and the prices of cuts. Any multipliers prove some bound
-(`optimize.lower_bounds`). A check prices all groups again by a complete enumeration (`sparse.near_pricing`) and
-compares the bound that the multipliers prove with the claimed one. It relies on neither the search nor the columns nor
-the linear programme. O(n log n) time in few columns and O(n) memory if the multipliers are nearly feasible.
+A certificate holds multipliers: one dual per record and one price per cut. Any multipliers prove some bound
+(`optimize.lower_bounds`). A check prices all groups again by a complete enumeration (`sparse.near_pricing`), and
+compares the bound that the multipliers prove with the claimed bound. The check relies on neither the search nor the
+columns nor the linear programme. If the multipliers are nearly feasible, it takes O(n log n) time in few columns, and
+O(n) memory.
 
-After branching (`optimize.branch_and_bound`) there are multipliers for each of several cases, which are priced over
-all pairs of records (`optimize.pricing`). The check then also ensures that the cases cover all partitions; the bound is
-the smallest of theirs. Some best partition has groups of k … 2k−1 records and belongs to one of the cases, so these
-sizes suffice in each. Fewer than 2k records form one group, whatever the multipliers.
+After branching (`optimize.branch_and_bound`), a certificate holds multipliers for each of several cases, and the check
+enumerates groups over all pairs of records (`optimize.pricing`). It then also verifies that the cases cover all
+partitions; the proven bound is the smallest bound of any case. Some best partition has only groups of k … 2k−1 records
+and belongs to one of the cases, so these sizes suffice in every case. Fewer than 2k records form one group, which needs
+no multipliers.
 
-Each stratum has a certificate (`Certificates`); groups do not cross strata, so the bounds add up.
+Each stratum has its own certificate (`Certificates`). Groups do not cross strata, so the bounds add up.
 """
 
 from __future__ import annotations
@@ -37,17 +39,17 @@ __all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "StratumCertific
 
 @dataclass(frozen=True)
 class Case:
-    """Decisions that pairs of records are together or separate, and multipliers that prove the bound under them."""
+    """Decisions about pairs of records, and multipliers that prove the bound for all partitions that satisfy them."""
 
-    decisions: tuple[Decision, ...]  # two records and 1 (together) or 0 (separate), in order of the decisions
-    # The multipliers of records, of cuts and of these decisions.
+    decisions: tuple[Decision, ...]  # two records and 1 (together) or 0 (separate), in the order of branching
+    # The multipliers of the records, and of the cuts and decisions.
     duals: Floats
     cuts: Cuts
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The proof of a lower bound on the SSE.
+    """A proof of a lower bound on the SSE.
 
     Parameters
     ----------
@@ -56,16 +58,16 @@ class Certificate:
     duals
         The multiplier of each record.
     cuts
-        Inequalities that every partition satisfies, with their multipliers, all non-negative.
+        Inequalities that every partition satisfies, with their non-negative multipliers.
     bound
-        The claim: no partition into groups of at least k records has a smaller SSE.
+        The claimed bound: no partition into groups of at least k records has a smaller SSE.
     optimum
-        The smallest SSE, found by an integer programme over all groups whose reduced cost under these multipliers
-        allows them in a better partition; None if the programme did not finish. `verify_bound` does not repeat it: it
-        checks `bound`.
+        The smallest SSE, found by an integer programme over all groups whose reduced costs allow them in a better
+        partition. None if the programme did not finish. `verify_bound` checks only `bound` and does not repeat the
+        programme.
     cases
-        Cases that cover all partitions, each with multipliers that prove `bound`; empty if `duals` and `cuts`
-        prove it alone.
+        Cases that cover all partitions, each with multipliers that prove `bound`. Empty if `duals` and `cuts` prove
+        `bound` alone.
     """
 
     k: int
@@ -77,7 +79,7 @@ class Certificate:
 
 
 def few_records(X: Floats, k: int) -> Certificate:
-    """Return the certificate of fewer than 2k records: they form one group, whose SSE is the optimum.
+    """Return the certificate for fewer than 2k records, which form one group whose SSE is the optimum.
 
     Examples
     --------
@@ -85,12 +87,12 @@ def few_records(X: Floats, k: int) -> Certificate:
     2.0
     """
     value = sst(X)
-    # A check subtracts a tenth of this for rounding.
+    # The margin for rounding is ten times the margin that a check subtracts.
     return Certificate(k, np.zeros(len(X)), no_cuts(), value * (1 - 1e-11), value)
 
 
 class StratumCertificate(NamedTuple):
-    """The records of one stratum and the proof of their bound."""
+    """The records and columns of one stratum, and the certificate of its bound."""
 
     rows: Ints  # the record numbers
     columns: Ints  # the columns without missing values in these records
@@ -99,40 +101,40 @@ class StratumCertificate(NamedTuple):
 
 @dataclass(frozen=True)
 class Certificates:
-    """The proof of a lower bound on the SSE of groups within strata: one certificate per stratum.
+    """A proof of a lower bound on the SSE of groups within strata, with one certificate per stratum.
 
     Parameters
     ----------
     strata
-        All strata: every record belongs to one of them.
+        The certificates of all strata. Every record belongs to exactly one stratum.
     """
 
     strata: tuple[StratumCertificate, ...]
 
     @property
     def bound(self) -> float:
-        """The claim: no partition with groups inside the strata has a smaller SSE."""
+        """The claimed bound: no partition with groups inside the strata has a smaller SSE."""
         return float(sum(stratum.certificate.bound for stratum in self.strata))
 
 
 @dataclass(frozen=True)
 class BoundCheck:
-    """The outcome of a check.
+    """The result of checking a bound.
 
     Parameters
     ----------
     valid
         True if the multipliers prove at least the claimed bound.
     claimed, proven
-        The bound on the SSE: the claim, and the result of the check.
+        The claimed bound on the SSE, and the bound that the check proves.
     loss
         The proven bound as an information loss, 100·SSE/SST.
     tolerance
-        The greatest effect of rounding, already subtracted from `proven`.
+        The maximum rounding error, already subtracted from `proven`.
     visited
         The number of partial groups that the check visited.
     reason
-        The reason why the bound is not valid; empty if it is.
+        The reason why the bound is not valid; empty if it is valid.
     """
 
     valid: bool
@@ -150,23 +152,24 @@ class BoundCheck:
 def verify_bound(
     X: ArrayLike, k: int, certificate: Certificate | Certificates, *, most: int = 2_000_000_000
 ) -> BoundCheck:
-    """Check a proven bound independently of the solver.
+    """Check the bound of a certificate independently of the solver.
 
     Parameters
     ----------
     X
-        The records as they were grouped: array ``(n, d)``, standardised if the method saw standardised records.
+        The grouped records: an array ``(n, d)``, standardised if the method received standardised records.
     k
         The minimum size of a group.
     certificate
         The certificate from `auto` or `search` with ``bound=True``: `Release.certificate`.
     most
-        Give up beyond this number of partial groups of one size; every record has an equal share of it.
+        Maximum number of partial groups to visit for each group size, shared equally among the records. Beyond it, the
+        check gives up.
 
     Returns
     -------
     check
-        True in a boolean context if the bound holds.
+        The result of the check, which is true in a boolean context if the bound holds.
 
     Examples
     --------
@@ -206,14 +209,17 @@ def verify_bound(
 
 
 def _compared(claimed: float, proven: float, total: float, tolerance: float, visited: int) -> BoundCheck:
-    """Compare a proven bound with the claim."""
+    """Return the result of comparing a proven bound with the claim."""
     valid = proven >= claimed
     reason = "" if valid else "the multipliers prove less than the claim"
     return BoundCheck(valid, claimed, proven, 100 * proven / total if total > 0 else 0.0, tolerance, visited, reason)
 
 
 def _check_strata(records: Floats, k: int, certificates: Certificates, max_visits: int) -> BoundCheck:
-    """Check every stratum and add up the bounds; every record must be in one stratum, and no column may count twice."""
+    """Check every stratum and add up the bounds.
+
+    Every record must be in exactly one stratum, and no stratum may list a column twice.
+    """
     n, strata = len(records), certificates.strata
     rows = np.concatenate([stratum.rows for stratum in strata]) if strata else np.empty(0, dtype=np.int64)
     if not np.array_equal(np.sort(rows), np.arange(n)):
@@ -237,7 +243,7 @@ def _check_strata(records: Floats, k: int, certificates: Certificates, max_visit
 
 
 def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> str:
-    """Return the reason why the cases prove nothing; empty if their bounds must be computed."""
+    """Return the reason why the cases cannot prove the claim, or an empty string if their bounds may prove it."""
     if claimed != k:
         return f"the certificate is for k={claimed}, not k={k}"
     finite = all(np.isfinite(case.duals).all() and np.isfinite(case.cuts.price).all() for case in cases)
@@ -255,7 +261,9 @@ def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> st
 
 
 def _cover(paths: list[tuple[Decision, ...]]) -> bool:
-    """Return whether every partition agrees with all decisions of some path; each pair needs both cases.
+    """Return True if every partition satisfies all decisions of at least one path.
+
+    Each decided pair must occur in both cases, together and separate.
 
     Examples
     --------
@@ -273,7 +281,7 @@ def _cover(paths: list[tuple[Decision, ...]]) -> bool:
 
 
 def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleDuals | None:
-    """Return the bound that the multipliers of a case prove; None if too many groups violate them."""
+    """Return the bound that the multipliers of a case prove, or None if too many groups violate them."""
     duals, cuts = np.ascontiguousarray(case.duals, dtype=np.float64), case.cuts
     if case.decisions:
         return lower_bound(X, distances(X), k, duals, cuts, room=5_000_000, max_visits=max_visits, state=fresh_state())
@@ -289,7 +297,7 @@ def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleD
 
 
 def _wrong_cuts(cuts: Cuts, decided: Ints, n: int) -> str:
-    """Return the defect of the cuts, if any: positive weights on distinct records always give a valid cut."""
+    """Return the defect of the cuts, or an empty string; positive weights on distinct records give a valid cut."""
     if (np.delete(cuts.price, decided) < 0).any():
         return "the price of a cut is negative"
     if (cuts.part < 1).any() or (cuts.denominator < 1).any():

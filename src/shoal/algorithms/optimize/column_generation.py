@@ -1,16 +1,16 @@
-"""Column generation: the linear relaxation over all groups, and cuts that close most of its gap.
+"""Column generation: solve the linear relaxation over all groups, and add cuts that close most of its gap.
 
-The master problem (`optimize.master`) is solved over the groups generated so far. Groups of negative reduced cost come
-from those that the search has seen, from a heuristic, and finally from enumeration (`optimize.pricing`), which also
-turns the duals into a proven bound (`optimize.lower_bounds`). When none remain, cuts that the fractional solution
-violates are added (`optimize.separation`), and the loop continues.
+The master problem (`optimize.master`) is solved over the groups generated so far. Groups of negative reduced cost are
+taken from the groups seen by the search, then from a heuristic, and finally from enumeration (`optimize.pricing`).
+Enumeration also turns the duals into a proven bound (`optimize.lower_bounds`). When no such group remains, cuts that
+the fractional solution violates are added (`optimize.separation`), and the loop continues.
 
 The first columns come from a first-order method over near records (`sparse.near_generation`), whose multipliers also
-prove a first bound. From the incumbent alone, the simplex method would need tens of times as long, above all where
-groups are large and the master problem is degenerate.
+prove a first bound. Starting from the incumbent alone, the simplex method would take tens of times as long, especially
+where groups are large and the master problem is degenerate.
 
-Each round costs one linear programme, O(n² k) for the heuristic and O(n) per prefix of the enumeration.
-Memory O(n²).
+Each round costs one linear programme, O(n² k) for the heuristic, and O(n) per prefix of the enumeration. Memory is
+O(n²).
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["ColumnGeneration", "GenerationLimits"]
 
-# With groups this small and records this few, the simplex method needs no help.
+# Maximum k and maximum number of records for which the simplex method needs no first-order start.
 _SMALL, _FEW = 4, 400
-# Rounds of guessing and of listing in the first-order method, with the iterations of each; then its final iterations.
+# Rounds of guessing and of listing in the first-order method, each with the iterations per round; then the number of
+# final iterations.
 _GUESSES, _LISTS = (30, 150), (2, 600)
 _LAST = 1000
-# Largest group size for listing: there are too many larger groups.
+# Maximum k for listing; for a larger k there are too many groups.
 _LISTED = 5
-# Shares of the first-order multipliers to try for the first bound.
+# Shares of the first-order multipliers that are tried for the first bound.
 _SHARES = (0.5, 0.9, 1.0)
 # Columns per record in the first master problem.
 _KEEP = 6
@@ -54,30 +55,30 @@ _PRICINGS = 2000
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """Limits of column generation."""
+    """The limits of column generation."""
 
     gap: float = 1e-7  # stop when bound and incumbent are this close, relative to the incumbent
-    rounds: int = 60  # rounds of cuts
-    deadline: float = np.inf  # the `time.monotonic` at which to stop
-    # Limits of one enumeration: number of groups and of prefixes.
+    rounds: int = 60  # maximum number of rounds of cuts
+    deadline: float = np.inf  # the `time.monotonic` value at which to stop
+    # Maximum numbers of groups and of prefixes in one enumeration.
     room: int = 200_000
     max_visits: int = 30_000_000
-    exact: bool = True  # false: price only seen and guessed groups, without enumeration and bound
+    exact: bool = True  # if false, price only seen and guessed groups, without enumeration and bound
 
 
 @dataclass
 class ColumnGeneration:
-    """The state of column generation for one table; another `run` continues."""
+    """The state of column generation for one table; calling `run` again continues from it."""
 
     X: Floats
     k: int
-    partition: Partition  # the best one so far
+    partition: Partition  # the best partition so far
     candidates: GroupColumns  # groups that the search has seen
     incumbent: int  # the number of leading candidates that form the initial partition
     state: State
     limits: GenerationLimits
     best: Bound | None = None
-    latest: RelaxationSolution | None = None  # the master problem as last solved
+    latest: RelaxationSolution | None = None  # the last solution of the master problem
 
     def __post_init__(self) -> None:
         self.n = len(self.X)
@@ -88,7 +89,7 @@ class ColumnGeneration:
         self.known = set(self.master.columns.keys())
         self.taken = np.zeros(len(self.candidates), dtype=bool)
         self.taken[first] = True
-        # A reduced cost matters only relative to one record's share of the SSE.
+        # Reduced costs below a tiny fraction of one record's share of the SSE are ignored.
         self.noise = 1e-7 * self.upper / self.n
 
     @property
@@ -98,24 +99,24 @@ class ColumnGeneration:
 
     @property
     def bound(self) -> float:
-        """The best proven bound so far; 0 without one."""
+        """The best proven bound so far, or 0 if there is none."""
         return self.best.value if self.best else 0.0
 
     @property
     def value(self) -> float:
-        """The value of the master problem as last solved."""
+        """The objective value of the last solution of the master problem."""
         return self.latest.value if self.latest else np.inf
 
     def over(self) -> bool:
-        """Return whether time is up or a stop was requested."""
+        """Return True if time is up or a stop was requested."""
         return bool(self.state[STOP]) or time.monotonic() >= self.limits.deadline
 
     def closed(self) -> bool:
-        """Return whether bound and incumbent agree."""
+        """Return True if bound and incumbent agree within the gap limit."""
         return self.upper - self.bound <= self.limits.gap * self.upper
 
     def offer(self, labels: Ints | None) -> None:
-        """Store another partition if it loses less than all before."""
+        """Store a partition if it loses less than the best partition so far."""
         partition = None if labels is None else partition_of(self.X, labels)
         if partition is not None and partition.loss < self.upper:
             self.partition = partition
@@ -136,7 +137,7 @@ class ColumnGeneration:
                 return
 
     def separate(self, answer: RelaxationSolution) -> bool:
-        """Replace unpriced cuts by new ones that the solution violates; return whether there are any."""
+        """Replace unpriced cuts by new cuts that the solution violates; return True if there are new cuts."""
         master = self.master
         master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
         x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
@@ -147,13 +148,13 @@ class ColumnGeneration:
         return len(violated) > 0
 
     def _over(self, columns: GroupColumns) -> Master:
-        """Return the master problem over some columns."""
-        # In units of one record's share, the solver's tolerance is the noise.
+        """Return the master problem over the given columns."""
+        # In units of one record's share of the SSE, the solver's tolerance equals `noise`.
         unit = self.upper / self.n
         return Master(self.n, columns, no_cuts(), self.over, unit=unit, deadline=self.limits.deadline)
 
     def _begin(self) -> None:
-        """Start with the columns of a first-order solution of the relaxation and prove its multipliers' bound."""
+        """Add the columns of a first-order solution of the relaxation, and prove the bound of its multipliers."""
         if self.k <= _SMALL and self.n <= _FEW:
             return
         table = make_near(self.X, self.k, self.state)
@@ -175,7 +176,7 @@ class ColumnGeneration:
         fresh = np.array([j for j, key in enumerate(keys) if key not in self.known], dtype=np.int64)
         self.known.update(keys[j] for j in fresh)
         self.master = self._over(self.master.columns.join(columns.take(fresh)))
-        # An early bound in case the rest fails: a smaller share leaves fewer groups to list.
+        # Prove an early bound in case later proofs fail: with a smaller share, fewer groups must be listed.
         floor = np.zeros(self.n)
         floor[table.ids] = table.floor
         for share in _SHARES if self.limits.exact else ():
@@ -183,7 +184,7 @@ class ColumnGeneration:
                 break
 
     def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
-        """Continue under decisions about pairs of records, each broken for `penalty`, with no proven bound yet."""
+        """Impose decisions about pairs of records, with a `penalty` for breaking them; discard bound and solution."""
         master = self.master
         if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
@@ -193,22 +194,22 @@ class ColumnGeneration:
     def _nearest(self, duals: Floats, cuts: Cuts) -> Ints:
         """Return the numbers of the columns with the smallest reduced costs."""
         rest = reduced_costs(self.master.columns, duals, cuts)
-        # Without a complete partition among its columns, the problem may be infeasible.
+        # Keep the initial partition: without a complete partition, the problem may be infeasible.
         rest[: self.incumbent] = -np.inf
         return np.sort(np.argsort(rest, kind="stable")[: _KEEP * self.n])
 
     def _put_aside(self, columns: GroupColumns) -> None:
-        """Return columns of the master problem to the candidates."""
+        """Move columns removed from the master problem back to the candidates."""
         self.known.difference_update(columns.keys())
         self.candidates = self.candidates.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
 
     def relax(self, accuracy: float) -> RelaxationSolution | None:
-        """Price until the relaxation's value and bound agree to a relative accuracy; None if time or rounds run out."""
+        """Price until value and bound agree to a relative accuracy; return None if time or rounds run out."""
         for _ in range(_PRICINGS):
             answer = self.master.solve()
             if answer is None:
-                # Out of time: the last duals may still prove a bound.
+                # If time is up, the last duals may still prove a bound.
                 if self.latest is not None and self.limits.exact and not self.state[STOP]:
                     self._prove(self.latest.duals, self.latest.cuts)
                 return None
@@ -228,7 +229,7 @@ class ColumnGeneration:
         return None
 
     def _price_exactly(self, answer: RelaxationSolution) -> int | None:
-        """Prove a bound and add the violated groups that it found; None if there are too many to list."""
+        """Prove a bound and add groups that violate the duals; return their number, or None if there are too many."""
         bound = self._prove(answer.duals, answer.cuts)
         if bound is None:
             return None
@@ -276,7 +277,10 @@ class ColumnGeneration:
         return added
 
     def _add(self, columns: GroupColumns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
-        """Add the new columns of negative reduced cost; record by how much each record's dual is too large."""
+        """Add the new columns of negative reduced cost and return their number.
+
+        `short` receives the amount by which the dual of each record is too large.
+        """
         keys = columns.keys()
         rest = reduced_costs(columns, duals, cuts)
         if short is not None:

@@ -1,17 +1,19 @@
-"""Cuts: inequalities that every partition satisfies and a fractional solution may violate.
+"""Cuts: inequalities that every partition satisfies but a fractional solution may violate.
 
 A rank-one Chvátal–Gomory cut consists of records R with weights p_i / q. The rows Σ_{G ∋ i} x_G = 1, summed with these
-weights, give Σ_G (Σ_{i ∈ G∩R} p_i / q) x_G = Σ_{i∈R} p_i / q. With its coefficients rounded down, the left side is at
-most the right side, and an integer for every partition. The right side may therefore be rounded down too:
+weights, give Σ_G (Σ_{i ∈ G∩R} p_i / q) x_G = Σ_{i∈R} p_i / q. If its coefficients are rounded down, the left side is at
+most the right side, and for every partition it is an integer. The right side may therefore be rounded down too:
 
     Σ_G ⌊p(G∩R) / q⌋ x_G ≤ ⌊p(R) / q⌋.
 
-With three records and weights ½ these are the subset-row cuts of M. Jepsen, B. Petersen, S. Spoorendonk and D. Pisinger
-(Operations Research 56, 2008): at most one group holds two or more of three records. D. Pecin, A. Pessoa, M. Poggi,
-E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up to five records.
+For three records with weights ½, these are the subset-row cuts of M. Jepsen, B. Petersen, S. Spoorendonk and
+D. Pisinger (Operations Research 56, 2008): at most one group holds two or more of the three records. D. Pecin,
+A. Pessoa, M. Poggi, E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up
+to five records.
 
-A decision of branching (`optimize.branch_and_bound`) has the same form. For two records with weights ½, the coefficient
-is 1 if a group holds both. The left side is then an equation: 1 if they are together, 0 if they are separate.
+A branching decision (`optimize.branch_and_bound`) has the same form. For two records with weights ½, the coefficient of
+a group is 1 if it holds both records. The left side then equals 1 if the records are together, and 0 if they are
+separate.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["Cuts", "Decision", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
 
-Decision = tuple[int, int, int]  # two records; 1 if they are together, 0 if separate
+Decision = tuple[int, int, int]  # two records, then 1 if they are together or 0 if they are separate
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ class Cuts:
     part: Ints
     denominator: Ints
     price: Floats  # the multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and the bound loses μ⌊p(R)/q⌋
-    # −1 for a cut; for a decision about two records, 1 if they are together and 0 if separate, which is its right side.
-    # The multiplier of a decision has any sign.
+    # −1 for a cut. For a decision, its right side: 1 if the two records are together, 0 if they are separate. The
+    # multiplier of a decision may have any sign.
     decided: Ints
 
     @classmethod
     def of(cls, cuts: list[tuple[tuple[int, ...], tuple[int, ...], int]]) -> Cuts:
-        """Collect cuts, each given as records, numerators of their weights and denominator, at price 0."""
+        """Collect cuts at price 0; each is a tuple of records, numerators of their weights, and denominator."""
         start = np.zeros(len(cuts) + 1, dtype=np.int64)
         np.cumsum([len(records) for records, _, _ in cuts], out=start[1:])
         return cls(
@@ -71,7 +73,7 @@ class Cuts:
 
     @classmethod
     def of_rows(cls, member: Ints, part: Ints, denominator: int) -> Cuts:
-        """Collect cuts with equally many records, one per row, and one denominator, at price 0.
+        """Collect cuts at price 0 that have the same number of records, one cut per row, and the same denominator.
 
         Examples
         --------
@@ -91,7 +93,7 @@ class Cuts:
 
     @classmethod
     def deciding(cls, decisions: Iterable[Decision]) -> Cuts:
-        """Return the equations of decisions about pairs of records, at price 0."""
+        """Return the equations for decisions about pairs of records, at price 0."""
         triples = list(decisions)
         rows = cls.of([((i, j), (1, 1), 2) for i, j, _ in triples])
         return replace(rows, decided=np.array([decided for _, _, decided in triples], dtype=np.int64))
@@ -100,7 +102,7 @@ class Cuts:
         return len(self.price)
 
     def decisions(self) -> list[Decision]:
-        """Return the decisions; (−1, −1, −1) for any that does not have two records with weights ½."""
+        """Return the decisions; a decision without two records of weight ½ is returned as (−1, −1, −1)."""
         return [
             (records[0], records[1], decided)
             if len(records) == 2 and (parts, denominator) == ((1, 1), 2)
@@ -111,7 +113,7 @@ class Cuts:
 
     @property
     def coefficients(self) -> Ints:
-        """The largest coefficients, ⌊p(R)/q⌋."""
+        """The largest possible coefficient of each cut, ⌊p(R)/q⌋."""
         if not len(self):
             return np.empty(0, dtype=np.int64)
         total: Ints = np.add.reduceat(self.part, self.start[:-1]) // self.denominator
@@ -119,43 +121,43 @@ class Cuts:
 
     @property
     def right_sides(self) -> Ints:
-        """The right sides: ⌊p(R)/q⌋, or the decision."""
+        """The right sides: ⌊p(R)/q⌋ for a cut, 0 or 1 for a decision."""
         right: Ints = np.where(self.decided < 0, self.coefficients, self.decided)
         return right
 
     @property
     def worth(self) -> Floats:
-        """The amount that each cut subtracts from the bound: μ times its right side."""
+        """The amount that each cut subtracts from the bound, which is μ times its right side."""
         return self.price * self.right_sides
 
     @property
     def magnitude(self) -> float:
-        """The largest total price of a group, in absolute values: rounding errors are relative to it."""
+        """The largest amount that a group can pay at absolute prices, to which rounding errors are relative."""
         return float((np.abs(self.price) * self.coefficients).sum())
 
     def priced(self, price: Floats) -> Cuts:
-        """Return the same cuts at other prices."""
+        """Return the same cuts at the given prices."""
         return replace(self, price=price)
 
     def paying(self, noise: float) -> Cuts:
-        """Return the cuts whose price is not about 0."""
+        """Return the cuts whose absolute price exceeds `noise`."""
         return self.take(np.flatnonzero(np.abs(self.price) > noise))
 
     def each(self) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
-        """Return the cuts one by one, in the form that `of` accepts."""
+        """Return a list of the cuts, in the form that `of` accepts."""
         bounds = zip(self.start[:-1].tolist(), self.start[1:].tolist(), self.denominator.tolist(), strict=True)
         member, part = self.member.tolist(), self.part.tolist()
         return [(tuple(member[a:b]), tuple(part[a:b]), denominator) for a, b, denominator in bounds]
 
     def take(self, which: Ints) -> Cuts:
-        """Return some of the cuts with their prices."""
+        """Return the cuts with the given numbers, with their prices."""
         start, at = places_of(self.start, which)
         return Cuts(
             start, self.member[at], self.part[at], self.denominator[which], self.price[which], self.decided[which]
         )
 
     def join(self, following: Cuts) -> Cuts:
-        """Return these cuts followed by others."""
+        """Return these cuts followed by the cuts `following`."""
         return Cuts(
             np.concatenate([self.start, following.start[1:] + self.start[-1]]),
             np.concatenate([self.member, following.member]),
@@ -173,7 +175,7 @@ def no_cuts() -> Cuts:
 
 @kernel
 def double_rows(rows: Ints) -> Ints:
-    """Return a copy with room for twice as many rows."""
+    """Return a copy of an array with room for twice as many rows."""
     doubled = np.empty((2 * len(rows), rows.shape[1]), dtype=np.int64)
     doubled[: len(rows)] = rows
     return doubled
@@ -181,7 +183,7 @@ def double_rows(rows: Ints) -> Ints:
 
 @kernel
 def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, denominator: Ints) -> Ints:
-    """Return rows (column, cut, ⌊p(G∩R)/q⌋); record i is in the cuts ``cut[first[i]:first[i + 1]]``."""
+    """Return one row (column, cut, ⌊p(G∩R)/q⌋) per nonzero entry; record i is in ``cut[first[i]:first[i + 1]]``."""
     total = np.zeros(len(denominator), dtype=np.int64)
     entries, count = np.empty((1024, 3), dtype=np.int64), 0
     for column in range(len(start) - 1):
@@ -201,7 +203,7 @@ def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, deno
 
 
 def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
-    """Return column, cut and ⌊p(G∩R)/q⌋ for every column and cut where this is not 0."""
+    """Return column, cut and ⌊p(G∩R)/q⌋ for every pair of a column and a cut with a coefficient other than 0."""
     if not len(cuts) or not len(columns):
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
@@ -212,7 +214,7 @@ def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, 
 
 
 def reduced_costs(columns: GroupColumns, duals: Floats, cuts: Cuts) -> Floats:
-    """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column."""
+    """Return the reduced cost of every column, c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋."""
     if not len(columns):
         return np.empty(0)
     rest = columns.cost - np.add.reduceat(duals[columns.member], columns.start[:-1])
@@ -235,11 +237,11 @@ def _share(parts: tuple[int, ...], denominator: int, size: int) -> float:
 
 
 def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
-    """Distribute the prices over pairs of records so that no group of `size` records receives more than it pays.
+    """Distribute the prices of cuts over pairs of records; no group of `size` records receives more than it pays.
 
     For a cut, let b be the smallest ⌊p(S)/q⌋ / (pairs of S with p_i + p_j ≥ q) over the subsets S of at most `size`
-    records that have such a pair. Every such pair gets μ·b, so that a group G with S = G∩R gets at most μ⌊p(S)/q⌋. For
-    a triple with weights ½, b = 1/3; for a decision b = 1, whatever the sign of its price. A pair is listed once for
+    records that have such a pair. Every such pair receives μ·b, so a group G with S = G∩R receives at most μ⌊p(S)/q⌋.
+    For a triple with weights ½, b = 1/3; for a decision, b = 1 for prices of either sign. A pair is listed once for
     each cut that prices it.
 
     Examples

@@ -1,11 +1,11 @@
-"""Decomposition: divide a heuristic's groups among subsets, solve each by column generation, then swap.
+"""Decomposition heuristic: divide groups among subsets, solve each subset by column generation, then swap records.
 
 J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomposition heuristic for the
 microaggregation problem, PSD 2022, Section 2, with HiGHS instead of CPLEX and pricing by enumeration instead of an
-integer programme. O(d n²) for the heuristics, then s subsets of about n/s records, each exponential in the worst case
-and limited in time. One time limit covers all steps: the swaps and the subsets share what the heuristics of Step 2
-leave, and stop when it is over. The paper returns the groups of Step 7; this function returns those of Step 3 if they
-are better.
+integer programme. The heuristics cost O(d n²). Each of the s subsets of about n/s records then takes exponential time
+in the worst case, within a time limit. One time limit covers all steps: the swaps and the subsets share the time that
+the heuristics of Step 2 leave. The paper returns the groups of Step 7; this module returns those of Step 3 if they are
+better.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def decomposition(
     subset_limit: float,
     time_limit: float | None,
 ) -> Outcome:
-    """Group the records by the paper's seven steps; the registry describes the options."""
+    """Group the records in the seven steps of the paper; the registry describes the options."""
     n = len(X)
     if time_limit is not None:
         _compile()
@@ -52,7 +52,7 @@ def decomposition(
         facts[f"{step} seconds"] = time.monotonic() - clock
         clock = time.monotonic()
 
-    # Step 1, standardising, is the caller's. Step 2 uses the better of MDAV and V-MDAV, regardless of the time limit.
+    # The caller standardises (Step 1). Step 2 uses the better of MDAV and V-MDAV, and ignores the time limit.
     with within(state, None, 0) as uncounted:
         labels, facts["step 2"] = start_labels(X, k, "best", uncounted)
     note("step 2", labels)
@@ -60,7 +60,7 @@ def decomposition(
         if first_swap:
             labels = _swap(X, labels, limited, (until - clock) / 3)  # Step 3
             note("step 3", labels)
-        # The proof of a subset stores all its pairs, so subsets of large tables must stay far below PROVABLE.
+        # A proof stores all pairs of a subset's records, so subsets of large tables must stay well below PROVABLE.
         parts = divide(labels, max(subsets, -(-2 * n // PROVABLE) if n > PROVABLE else 1))  # Step 4
         facts["subsets"] = len(parts)
         solved = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
@@ -86,9 +86,10 @@ def _swap(X: Floats, labels: Ints, state: State, seconds: float | None) -> Ints:
 
 
 def divide(labels: Ints, subsets: int) -> list[Ints]:
-    """Divide whole groups, in order, into at most s subsets (Step 4) and return their records.
+    """Divide the groups, in order, among at most `subsets` subsets (Step 4); return the records of each subset.
 
-    A subset closes when it reaches p̄ = round(n / s) records; the last one gets the remainder, more or less than p̄.
+    A subset is full once it has p̄ = round(n / s) records, where s is `subsets`. The last subset gets the remaining
+    groups, with more or fewer records than p̄.
 
     Examples
     --------
@@ -112,17 +113,17 @@ def divide(labels: Ints, subsets: int) -> list[Ints]:
 def _solve_all(
     X: Floats, k: int, labels: Ints, parts: list[Ints], until: float, subset_limit: float, state: State
 ) -> Ints:
-    """Solve the subsets one after the other while time remains."""
+    """Solve the subsets one after the other while time remains, and return the labels of all records."""
     results = []
     for number, part in enumerate(parts):
         # The remaining subsets and Step 7 share the remaining time.
         share = (until - time.monotonic()) / (len(parts) - number + 1)
-        # Every subset consists of whole groups of Step 3.
+        # A subset consists of whole groups of Step 3, which are its fallback result.
         better = canonical_labels(labels[part])
         if share > 0 and not state[STOP]:
             records = np.ascontiguousarray(X[part])
             solved = _solve(records, k, state, min(subset_limit, share))
-            # As in the paper, accept even a worse result, except from a subset that the time limit cut short.
+            # As in the paper, accept even a worse result, unless there is a time limit, which may cut a subset short.
             if until == np.inf or sse(records, solved) < sse(records, better):
                 better = solved
         results.append(better)
@@ -131,7 +132,7 @@ def _solve_all(
 
 
 def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
-    """Solve one subset, as in the paper without the groups of Step 3: different groups may lose less."""
+    """Solve one subset from MDAV groups; as in the paper, the groups of Step 3 are not used."""
     start = partition_of(X, mdav(X, k, state=fresh_state()))
     if len(X) < 2 * k:
         return start.labels

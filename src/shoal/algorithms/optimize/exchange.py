@@ -1,24 +1,26 @@
-"""Annealing by light steps: move or exchange records, dissolve a group or form a new one.
+"""Simulated annealing by light steps, which move or exchange records and dissolve or form groups.
 
-A step chooses a random record and the group of one of its nearest neighbours. The record moves there or is exchanged
-with the member that is cheapest to exchange. A few steps dissolve the record's group, or form a new one of the record
-and its nearest neighbours, from groups that can spare them or whose remaining members are moved elsewhere. A change Δ
-of the SSE is accepted with probability (1 − Δ/8t)⁸, which is close to the exp(−Δ/t) of simulated annealing
-(Kirkpatrick, Gelatt and Vecchi 1983). The temperature t falls to 0; it is relative to the distances between the record
-and its neighbours, so that dense and sparse parts of a table cool at the same time. The only function needed is the
-square root, which every machine rounds identically: results are equal on all machines.
+A step chooses a random record and the group of one of its nearest neighbours. The record moves to this group, or is
+exchanged with the member that is cheapest to exchange. A few steps dissolve the record's group, or form a new group of
+the record and its nearest neighbours. The neighbours leave groups that can spare them, or groups whose remaining
+members then move elsewhere.
 
-The sum of the records of each group is stored. With centroids M, sizes c and e = x_j − x_i,
+A change Δ in the SSE is accepted with probability (1 − Δ/8t)⁸, which is close to the exp(−Δ/t) of simulated annealing
+(Kirkpatrick, Gelatt and Vecchi 1983). The temperature t falls to 0. It is relative to the distances between the record
+and its neighbours, so dense and sparse parts of a table cool at the same time. Computing it needs only square roots,
+which every machine rounds identically, so results are equal on all machines.
+
+For each group, the sum of its records is stored. With centroids M, sizes c and e = x_j − x_i,
 
 * moving record i from group a to b changes the SSE by c_b/(c_b + 1) |x_i − M_b|² − c_a/(c_a − 1) |x_i − M_a|²;
-* exchanging i of a and j of b changes it by 2 e·(M_b − M_a) − |e|² (1/c_a + 1/c_b).
+* exchanging i of a with j of b changes it by 2 e·(M_b − M_a) − |e|² (1/c_a + 1/c_b).
 
-A step costs O(k d), independent of n; memory is O(n d) plus the lists of neighbours. During annealing a group may
-have up to 3k−1 records, as records could not pass through full groups otherwise; the caller splits those of 2k or more
-(Domingo-Ferrer and Mateo-Sanz 2002).
+A step costs O(k d), independent of n. Memory is O(n d) plus the lists of neighbours. During annealing, a group may have
+up to 3k−1 records because records could not pass through full groups otherwise. Groups of 2k or more records are split
+afterwards (Domingo-Ferrer and Mateo-Sanz 2002).
 
-Tables beyond `REGION` records are searched in regions, on all cores; the borders change every round. If a few records
-cause most of the loss, as in tables with outliers, the last rounds handle only these.
+Tables of more than `REGION` records are searched in regions, on all cores; the borders change every round. If a few
+records cause most of the loss, as in tables with outliers, the last rounds process only these records.
 """
 
 from __future__ import annotations
@@ -39,30 +41,30 @@ from shoal.kernels.neighbours import leaves_of, neighbour_lists
 __all__ = ["MovingGroups", "anneal_by_exchange", "compile_annealing", "exchange", "moving_groups"]
 
 REGION = 10_000
-ROUNDS = 10  # rounds of a table in regions
+ROUNDS = 10  # number of rounds for a table searched in regions
 MOVES = 5.0  # moves per step, in multiples of k
-WIDE = 10  # larger groups take longer per move and get fewer moves
-# If this part of the records (COSTLY, the groups that lose most) has this share of the loss (UNEVEN), AGAIN rounds with
-# AGAIN_SHARE of the steps are reserved for them, starting at the temperature at WARM of the cooling.
+WIDE = 10  # a larger k gets fewer moves, as each move takes longer
+# If the costliest groups, with the share COSTLY of the records, have at least the share UNEVEN of the loss, AGAIN more
+# rounds process only these groups. They use the share AGAIN_SHARE of the steps and start at the share WARM of cooling.
 COSTLY, UNEVEN, AGAIN, AGAIN_SHARE, WARM = 0.2, 0.9, 4, 0.4, 0.5
-HOT = 1.5  # the first temperature, relative to the squared distances between a record and its neighbours
-COLD = 0.95  # the share of the steps after which no change for the worse is accepted
+HOT = 1.5  # the initial temperature, relative to the squared distances between a record and its neighbours
+COLD = 0.95  # the share of the steps after which no increase in the SSE is accepted
 WINDOW, STAY = 1024, 4  # size of a window of consecutive records, and steps per record before the next window
-REGROUP = 0.15  # the share of steps that dissolve or form groups, times k
+REGROUP = 0.15  # k times the share of steps that dissolve or form groups
 
 
 def anneal_by_exchange(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: State, threads: int) -> Ints:
-    """Return groups of k to 2k−1 records after `steps` steps per record, or the given groups if they lose no more."""
+    """Return groups of k to 2k−1 records after `steps` steps per record, or `labels` if these lose no more."""
     n = len(X)
-    counted = n if n <= REGION else 3 * n // 4  # the share of the progress that the start leaves
+    counted = n if n <= REGION else 3 * n // 4  # the progress of annealing; the initial partition has counted the rest
     order = leaves_of(X)[0]
     X = X[order]
     start = annealed = partition_of(X, labels[order])
-    if not start.loss:  # nothing to gain
+    if not start.loss:  # the loss is already 0
         state[DONE] += counted
         return labels
     near, squares, step = neighbour_lists(X, k, state=state, threads=threads)
-    # A record that joins its neighbours costs about half their squared distance.
+    # A record that joins its neighbours costs about half its mean squared distance to them.
     scale = np.ascontiguousarray(squares[:, : (k - 1) // step].mean(axis=1) / 2)
     again = AGAIN if _costliest(X, start)[1] >= UNEVEN else 0
     rounds = 1 if n <= REGION else ROUNDS
@@ -91,26 +93,26 @@ def anneal_by_exchange(X: Floats, k: int, labels: Ints, steps: float, seed: int,
 
 
 def _below_2k(X: Floats, partition: Partition, k: int) -> Partition:
-    """Split groups of 2k records or more."""
+    """Split all groups of 2k or more records."""
     if partition.sizes.max() < 2 * k:
         return partition
     return partition_of(X, split_large(X, partition.labels, k))
 
 
 def _costliest(X: Floats, partition: Partition) -> tuple[Ints, float]:
-    """Return the records of the groups that lose most, about a fifth of all, and their share of the loss."""
+    """Return the records of the costliest groups, about a fifth of all records, and their share of the loss."""
     labels, sizes = partition.labels, partition.sizes
     errors = np.square(X - partition.centroids[labels]).sum(axis=1)
     order = np.argsort(-np.bincount(labels, errors) / sizes, kind="stable")
     costly = np.zeros(len(sizes), dtype=np.bool_)
-    # At least two: a single group has no exchange partner.
+    # Select at least two groups, since a single group has no exchange partner.
     costly[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), COSTLY * len(X))))]] = True
     rows = np.flatnonzero(costly[labels])
     return rows, float(errors[rows].sum() / max(errors.sum(), np.finfo(float).tiny))
 
 
 class _Annealing(NamedTuple):
-    """Records in an order with neighbours close together, their neighbours and temperatures, and settings."""
+    """The data of all rounds: records in an order that keeps neighbours close, their neighbours and temperatures."""
 
     X: Floats
     k: int
@@ -121,7 +123,7 @@ class _Annealing(NamedTuple):
     threads: int
 
     def run(self, partition: Partition, rows: Ints, moves: float, cooling: tuple[float, float], turn: int) -> Partition:
-        """Return the partition after `moves` moves of the records `rows`, which form whole groups, in regions."""
+        """Anneal the records `rows`, which form whole groups, by `moves` moves in regions; return the new partition."""
         parts = [rows]
         if len(rows) > REGION:
             labels, random = _compact(partition.labels[rows]), np.random.default_rng((self.seed, turn))
@@ -141,7 +143,7 @@ class _Annealing(NamedTuple):
         return partition_of(self.X, changed)
 
     def _anneal(self, labels: Ints, part: Ints, steps: int, cooling: tuple[float, float], word: Word) -> Ints:
-        """Return the groups of a region after `steps` steps; empty rows leave gaps in their numbers."""
+        """Return the labels of a region's records after `steps` steps; empty rows leave gaps between the labels."""
         records, near, scale = self.X, self.near, self.scale
         if len(part) < len(records):
             place = np.full(len(records), -1, dtype=np.int64)
@@ -153,7 +155,7 @@ class _Annealing(NamedTuple):
 
 
 def _compact(labels: Ints) -> Ints:
-    """Number the groups of some records 0, 1, …, in the order of their numbers."""
+    """Renumber the groups as 0, 1, … without gaps, in the same order."""
     present = np.zeros(int(labels.max()) + 1, dtype=np.int64)
     present[labels] = 1
     compact: Ints = (np.cumsum(present) - 1)[labels]
@@ -161,30 +163,30 @@ def _compact(labels: Ints) -> Ints:
 
 
 def compile_annealing() -> None:
-    """Compile the kernel that runs last and takes longest to compile, with the types of `anneal_by_exchange`."""
+    """Compile `exchange`, which takes longest to compile, with the argument types of `anneal_by_exchange`."""
     X, near = np.zeros((2, 2)), np.array([[1], [0]])
     groups = moving_groups(X, np.zeros(2, dtype=np.int64), 2)
     exchange(X, 2, near, np.zeros(2), groups, 0, (0.0, 1.0), fresh_state(), np.zeros(1, dtype=np.uint64))
 
 
 class MovingGroups(NamedTuple):
-    """A partition under change: rows of members, possibly empty."""
+    """A changing partition with one row of members per group; rows may be empty."""
 
     label: Ints  # the row of each record
-    place: Ints  # the place of each record in its row
+    place: Ints  # the position of each record in its row
     size: Ints
-    members: Ints  # (rows, 3k): one place more than a group may have, for exchanges
+    members: Ints  # (rows, 3k): room for one record more than a group may have, as exchanges need it
     sums: Floats  # (rows, d): the sum of each row's members
-    free: Ints  # the empty rows, the first `free_count[0]` of them
+    free: Ints  # the numbers of the empty rows, in the first `free_count[0]` entries
     free_count: Ints  # (1,)
-    moved: Ints  # the records that a step has moved, in order, and the rows they came from
+    moved: Ints  # the records that the current step has moved, in order, and the rows that they left
     origin: Ints
-    dissolved: Ints  # rows that a step dissolves
+    dissolved: Ints  # the rows that the current step dissolves
     between: Floats  # (d,): twice the vector from one centroid to another
 
 
 def moving_groups(X: Floats, labels: Ints, k: int) -> MovingGroups:
-    """Convert labels 0, 1, … of groups below 2k records into rows of members."""
+    """Convert labels 0, 1, … into rows of members; every group must have fewer than 2k records."""
     n, d = X.shape
     groups, rows = int(labels.max()) + 1, n // k + 2
     size = np.zeros(rows, dtype=np.int64)
@@ -206,7 +208,7 @@ def moving_groups(X: Floats, labels: Ints, k: int) -> MovingGroups:
 
 @kernel(counted=False, inner=True)
 def _put(X: Floats, groups: MovingGroups, i: int, into: int) -> None:
-    """Move a record to another row; the last record of its old row fills the hole."""
+    """Move a record to another row; the last record of its old row takes its position there."""
     label, place, size, members, sums = groups[:5]
     row = label[i]
     size[row] -= 1
@@ -224,7 +226,7 @@ def _put(X: Floats, groups: MovingGroups, i: int, into: int) -> None:
 
 @kernel(counted=False, inner=True)
 def _square(X: Floats, sums: Floats, row: int, size: int, i: int) -> float:
-    """Return the squared distance of a record to the centroid of a row."""
+    """Return the squared distance from a record to the centroid of a row."""
     total, share = 0.0, 1.0 / size
     for j in range(X.shape[1]):
         delta = X[i, j] - sums[row, j] * share
@@ -234,9 +236,9 @@ def _square(X: Floats, sums: Floats, row: int, size: int, i: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _leave(X: Floats, groups: MovingGroups, near: Ints, i: int, closed: int, new: int) -> tuple[float, int]:
-    """Return the cost of moving a record out of a dissolved row, and the target row; −1 if there is none.
+    """Return the lowest cost of moving a record from a dissolved row, and the target row; −1 if there is none.
 
-    Other rows of fewer than `closed` records are excluded because they are dissolved too; the new row is allowed.
+    Rows of fewer than `closed` records are excluded because the step dissolves them too; the row `new` is allowed.
     """
     label, size, room = groups.label, groups.size, groups.members.shape[1] - 1
     home, cheapest, into = label[i], np.inf, -1
@@ -252,9 +254,9 @@ def _leave(X: Floats, groups: MovingGroups, near: Ints, i: int, closed: int, new
 
 @kernel(counted=False, inner=True)
 def _gather(X: Floats, groups: MovingGroups, near: Ints, k: int, i: int, spare: bool) -> tuple[float, int]:
-    """Form a new group of a record and its nearest neighbours; return the change of the SSE and the number of moves.
+    """Form a new group of a record and its nearest neighbours; return the change in the SSE and the number of moves.
 
-    With `spare`, take records only from groups with more than k.
+    With `spare`, take records only from groups of more than k records.
     """
     label, size, new = groups.label, groups.size, groups.free[groups.free_count[0] - 1]
     change, count = 0.0, 0
@@ -269,7 +271,7 @@ def _gather(X: Floats, groups: MovingGroups, near: Ints, k: int, i: int, spare: 
         if count > 0:
             change += _square(X, groups.sums, new, count, record) * count / (count + 1)
         groups.moved[count], groups.origin[count] = record, row
-        # Clear the rounding error that an emptied row keeps.
+        # Clear the rounding error that remains in the sums of an emptied row.
         if count == 0:
             for j in range(X.shape[1]):
                 groups.sums[new, j] = 0.0
@@ -282,9 +284,10 @@ def _gather(X: Floats, groups: MovingGroups, near: Ints, k: int, i: int, spare: 
 def _dissolve(
     X: Floats, groups: MovingGroups, near: Ints, k: int, row: int, count: int, change: float, limit: float, state: State
 ) -> tuple[float, int]:
-    """Move the records of a row, whose SSE is already subtracted, to others; return the change and the number of moves.
+    """Move all records of a row to other rows; return the total change in the SSE and the total number of moves.
 
-    The change is infinite if it reaches the limit or a stop is requested: large groups take a while.
+    `change` and `count` are the totals so far, with the SSE of the row already subtracted. The change is infinite if it
+    reaches the limit, or if a stop is requested, since large groups take a while.
     """
     size, members, new = groups.size, groups.members, groups.free[groups.free_count[0] - 1]
     while size[row] > 0 and change < limit and not state[STOP]:
@@ -300,7 +303,7 @@ def _dissolve(
 
 @kernel(counted=False, inner=True)
 def _spread(X: Floats, groups: MovingGroups, row: int) -> float:
-    """Return the SSE of a row."""
+    """Return the SSE of the group in a row."""
     total = 0.0
     for t in range(groups.size[row]):
         total += _square(X, groups.sums, row, groups.size[row], groups.members[row, t])
@@ -309,7 +312,7 @@ def _spread(X: Floats, groups: MovingGroups, row: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _to_dissolve(groups: MovingGroups, smallest: int, count: int) -> int:
-    """List the rows that lost records and now have fewer than `smallest`; return their number."""
+    """List the rows that the first `count` moves left with 1 … `smallest`−1 records; return the number of rows."""
     size, dissolved, rows = groups.size, groups.dissolved, 0
     for t in range(count):
         row = groups.origin[t]
@@ -324,11 +327,11 @@ def _to_dissolve(groups: MovingGroups, smallest: int, count: int) -> int:
 
 @kernel(counted=False, inner=True)
 def _free_rows(groups: MovingGroups, count: int) -> None:
-    """Add the rows that the first `count` moves emptied to the free rows."""
+    """Add the rows emptied by the first `count` moves to the free rows."""
     size, origin = groups.size, groups.origin
     for t in range(count):
         if size[origin[t]] == 0:
-            # Mark the row: several records may have left it.
+            # Mark the row, which several records may have left, so that it is added only once.
             size[origin[t]] = -1
             groups.free[groups.free_count[0]] = origin[t]
             groups.free_count[0] += 1
@@ -340,7 +343,11 @@ def _free_rows(groups: MovingGroups, count: int) -> None:
 def _regroup(
     X: Floats, groups: MovingGroups, near: Ints, k: int, i: int, move: int, limit: float, state: State
 ) -> float:
-    """Dissolve a group (move 0) or form one (1: from groups that can spare records; 2: from any); return the change."""
+    """Dissolve or form a group if that changes the SSE by less than `limit`; return the change made.
+
+    Move 0 dissolves the group of record i. Moves 1 and 2 form a group around it: from groups that can spare records (1)
+    or from any groups (2).
+    """
     change, count = 0.0, 0
     if move == 0:
         groups.origin[0] = groups.label[i]
@@ -365,7 +372,10 @@ def _regroup(
 
 @kernel(counted=False, inner=True)
 def _best_exchange(X: Floats, groups: MovingGroups, k: int, i: int, row: int) -> tuple[float, int]:
-    """Return the least change by moving a record to a row (−1) or exchanging it with a member (its number)."""
+    """Return the smallest change in the SSE if a record moves to a row or is exchanged with one of its members.
+
+    The second value is the number of this member, −1 for a move.
+    """
     size, sums, between = groups.size, groups.sums, groups.between
     home = groups.label[i]
     c, b = 1.0 / size[home], 1.0 / size[row]
@@ -402,17 +412,17 @@ def exchange(
     state: State,
     rng: Word,
 ) -> float:
-    """Run the given number of steps, unless a stop is requested; return the change of the SSE.
+    """Run `steps` steps unless a stop is requested; return the total change in the SSE.
 
-    `scale` has each record's temperature at the start; `cooling` has the shares of the cooling completed before and
-    after these steps. Records should be in an order with neighbours close together: steps stay in one window for a
-    while, whose data the processor then has in its cache.
+    `scale` holds the scale of each record's temperature; `cooling` holds the shares of the cooling completed before and
+    after these steps. The order of the records should keep neighbours close together. Many consecutive steps use
+    the same window of records, whose data then stays in the processor's cache.
     """
     n, width, label = len(X), near.shape[1], groups.label
     window = min(n, WINDOW)
     total, heat, base = 0.0, 0.0, 0
     for step in range(steps):
-        # A step of large groups takes longer than 64 of small ones.
+        # Check every step, as one step with large groups takes longer than 64 steps with small groups.
         if state[STOP]:
             break
         if step % 64 == 0:
@@ -421,13 +431,13 @@ def exchange(
             turn = step // (STAY * window)
             base = min(turn * window % n, n - window)
         i = base + below(rng, window)
-        # A change is accepted below this limit: (1 − Δ/8t)⁸ > u.
+        # A change below this limit is accepted, since then (1 − Δ/8t)⁸ > u.
         limit = 8.0 * heat * scale[i] * (1.0 - np.sqrt(np.sqrt(np.sqrt(uniform(rng)))))
         draw = uniform(rng)
         if draw * k < REGROUP:
             total += _regroup(X, groups, near, k, i, int(draw * k / REGROUP * 3.0), limit, state)
             continue
-        # The square prefers the nearest without excluding the others.
+        # Squaring the random number favours the nearest neighbours without excluding the others.
         draw = uniform(rng)
         neighbour = near[i, int(draw * draw * width)]
         if neighbour < 0 or label[neighbour] == label[i]:

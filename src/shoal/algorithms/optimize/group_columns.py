@@ -1,9 +1,9 @@
-"""Columns of the linear programme: each is a group; two arrays hold many groups, a third their SSE.
+"""Columns of the linear programme, one per group: two arrays hold the members of all groups, a third holds the SSEs.
 
 The column pool holds the groups that a search has seen, as candidates for the set-partitioning problem. It is a
-fixed-size table addressed by a hash of the members (the exclusive or of a random word per record, Zobrist 1970): a
-repeated group costs nothing, and a different group at the same place replaces the old one. O(1) per group, and constant
-memory.
+fixed-size table addressed by a hash of the members, the exclusive or of one random word per record (Zobrist 1970). A
+repeated group is not stored again; a different group at the same position replaces the old group. Adding a group takes
+time in proportion to its size, and memory is constant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["ColumnPool", "GroupColumns", "add_column", "columns_in", "groups_in"
 
 
 def groups_in(labels: Ints) -> list[Ints]:
-    """Return the members of each group, sorted.
+    """Return the records of each group, in ascending order.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def groups_in(labels: Ints) -> list[Ints]:
 
 
 def places_of(start: Ints, which: Ints) -> tuple[Ints, Ints]:
-    """Return new starts for the selected parts ``start[j]:start[j + 1]``, and the places of their elements.
+    """Return the new starts of the selected parts ``start[j]:start[j + 1]``, and the positions of their elements.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def places_of(start: Ints, which: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """Groups: the records of column j are ``member[start[j]:start[j + 1]]``, sorted.
+    """A list of groups with their SSEs; column j holds the records ``member[start[j]:start[j + 1]]``, in order.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class GroupColumns:
 
     @classmethod
     def of(cls, X: Floats, groups: Iterable[Ints]) -> GroupColumns:
-        """Collect groups (sorted arrays of records) and compute their SSE from pair distances."""
+        """Collect groups (sorted arrays of records) and compute their SSEs from pair distances."""
         collected = list(groups)
         start = np.zeros(len(collected) + 1, dtype=np.int64)
         np.cumsum([len(group) for group in collected], out=start[1:])
@@ -75,7 +75,7 @@ class GroupColumns:
 
     @classmethod
     def of_rows(cls, X: Floats, groups: Ints) -> GroupColumns:
-        """Collect groups of equal size, one per row.
+        """Collect groups of equal size, one per row, and compute their SSEs.
 
         Examples
         --------
@@ -94,21 +94,21 @@ class GroupColumns:
 
     @property
     def sizes(self) -> Ints:
-        """The number of records of each group."""
+        """The number of records in each group."""
         return np.diff(self.start)
 
     @property
     def owner(self) -> Ints:
-        """The group of each member."""
+        """The group number of each entry of `member`."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def take(self, which: Ints) -> GroupColumns:
-        """Return some of the columns."""
+        """Return the columns with the given numbers."""
         start, at = places_of(self.start, which)
         return GroupColumns(start, self.member[at], self.cost[which])
 
     def join(self, following: GroupColumns) -> GroupColumns:
-        """Return these columns followed by the others."""
+        """Return these columns followed by the columns `following`."""
         return GroupColumns(
             np.concatenate([self.start, following.start[1:] + self.start[-1]]),
             np.concatenate([self.member, following.member]),
@@ -116,7 +116,7 @@ class GroupColumns:
         )
 
     def keys(self) -> list[bytes]:
-        """Return a hashable key per column."""
+        """Return a hashable key for each column."""
         return [self[j].tobytes() for j in range(len(self))]
 
 
@@ -139,9 +139,9 @@ class ColumnPool(NamedTuple):
     """A pool of up to `len(size)` groups of up to `members.shape[1]` records."""
 
     key: Word  # a random word per record
-    hashes: Word  # the hash of the group at each place
+    hashes: Word  # the hash of the group at each position
     members: NDArray[np.int32]
-    size: Ints  # 0 at empty places
+    size: Ints  # the size of the group at each position, 0 if it is empty
 
 
 def new_column_pool(n: int, largest: int, places: int, seed: int) -> ColumnPool:
@@ -171,6 +171,6 @@ def add_column(column_pool: ColumnPool, members: Ints, size: int) -> None:
 
 
 def columns_in(column_pool: ColumnPool) -> list[Ints]:
-    """Return the stored groups, each sorted; their order depends on the groups alone."""
+    """Return the stored groups in the order of their hash positions, each with its records sorted."""
     used = np.flatnonzero(column_pool.size)
     return [np.sort(column_pool.members[place, : column_pool.size[place]].astype(np.int64)) for place in used]

@@ -1,7 +1,8 @@
-"""Heuristic pricing: guess a group of small reduced cost for every record, before a complete enumeration.
+"""Heuristic pricing: guess a group with a small reduced cost for every record, before any complete enumeration.
 
-A group grows by the record with the smallest weight (`optimize.pricing`) and is improved by exchanges: among all
-records in O(n s) plus a few O(n s) exchanges per group, or among the M nearest of each record in O(M² d + M s²).
+A group repeatedly adds the record with the smallest sum of weights to its members (`optimize.pricing`), and is then
+improved by exchanges. `guess_groups` considers all records: O(n s) per group, and O(n s) for each of a few exchanges.
+`guess_near` considers the M nearest neighbours of each record, in O(M² d + M s²) per group.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ __all__ = ["guess_groups", "guess_near"]
 
 @kernel
 def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
-    """Guess a group per record; return those whose weights sum to less than `limit`, fewer if a stop is requested."""
+    """Guess a group for each record; return the groups whose weights sum to less than `limit`.
+
+    If a stop is requested, return only the groups found so far.
+    """
     n = len(W)
     sets = np.empty((n, size), dtype=np.int64)
     count = 0
@@ -40,7 +44,7 @@ def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
 
 @kernel
 def guess_near(rows: Floats, near: Ints, duals: Floats, size: int, begin: int, end: int, state: State) -> Ints:
-    """Return a group for each record begin … end−1, fewer if a stop is requested."""
+    """Guess a group of near records for each record begin … end−1, or for fewer records if a stop is requested."""
     count = near.shape[1] + 1
     sets = np.empty((end - begin, size), dtype=np.int64)
     place, W = np.empty(count, dtype=np.int64), np.zeros((count, count))
@@ -64,7 +68,7 @@ def guess_near(rows: Floats, near: Ints, duals: Floats, size: int, begin: int, e
 
 @kernel
 def _fill(rows: Floats, duals: Floats, factor: float, place: Ints, W: Floats) -> None:
-    """Write the pair weights of some records."""
+    """Write the weights of all pairs of the records `place` to W."""
     for a in range(len(place)):
         for b in range(a):
             total = -factor * (duals[place[a]] + duals[place[b]])
@@ -77,7 +81,10 @@ def _fill(rows: Floats, duals: Floats, factor: float, place: Ints, W: Floats) ->
 
 @kernel
 def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -> float:
-    """Add the records of smallest weight to one record; write all degrees and return the sum of the weights."""
+    """Grow a group from one record by repeatedly adding the record of smallest degree; return the sum of its weights.
+
+    `degree` receives the sum of the weights from each record to the group.
+    """
     for v in range(len(W)):
         degree[v], inside[v] = W[first, v], False
     group[0], inside[first] = first, True
@@ -96,14 +103,14 @@ def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -
 
 @kernel
 def _exchange(W: Floats, group: Ints, inside: Bools, degree: Floats, noise: float) -> float:
-    """Make the best exchange of a member, except the first, for a non-member; return the change, 0 if none improves.
+    """Make the best exchange of a member (not the first) for a non-member; return the change, or 0 if none improves.
 
-    Improvements below a share `noise` of the degree do not count.
+    Improvements of at most `noise` times the degree of the member are ignored.
     """
     out, into, gain = -1, -1, 0.0
     for t in range(1, len(group)):
         u = group[t]
-        # The diagonal of W is meaningless, so subtract it.
+        # The degree of a member includes the diagonal of W, which is meaningless, so subtract it.
         lost = degree[u] - W[u, u]
         for v in range(len(W)):
             change = degree[v] - W[u, v] - lost

@@ -1,12 +1,12 @@
 """Large-neighbourhood search with annealing: regroup a few neighbouring groups, then accept or undo the change.
 
-One step takes a random record, its group and one to five neighbouring groups from nearest-neighbour lists. It shakes
-them by a few random moves, or rebuilds them with one group fewer, as many or one more; descends by relocations and
-swaps (`optimize.patch`); and accepts a change Δ of the SSE with probability min(1, exp(−Δ/t)). With m = O(k) records in
-a patch a step costs O(m² d + m² · moves), independent of n; memory is O(n k) for the neighbour lists and the members of
-the groups.
+One step takes the group of a random record, and one to five neighbouring groups from nearest-neighbour lists. It shakes
+these groups by a few random moves, or rebuilds them as one group fewer, the same number or one more. The step then
+descends by relocations and swaps (`optimize.patch`), and accepts a change Δ in the SSE with probability
+min(1, exp(−Δ/t)). With m = O(k) records in a patch, a step costs O(m² d + m² · moves), independent of n. Memory is
+O(n k) for the neighbour lists and the members of the groups.
 
-Groups stay between k and 2k−1 records: a larger one can be split in two without loss (Domingo-Ferrer and
+Groups keep k to 2k−1 records because a larger group can be split in two without increasing the SSE (Domingo-Ferrer and
 Mateo-Sanz 2002).
 """
 
@@ -38,7 +38,7 @@ MOST_GROUPS = 6
 
 
 class MemberRows(NamedTuple):
-    """A partition as lists of members; the first ``used[0]`` rows are in use."""
+    """A partition with one row of members per group; the first ``used[0]`` rows are in use."""
 
     members: Ints  # (n // k + 1, 2k − 1)
     size: Ints
@@ -48,7 +48,7 @@ class MemberRows(NamedTuple):
 
 @kernel
 def groups_of(labels: Ints, k: int) -> MemberRows:
-    """Convert labels 0 … q−1 of groups below 2k records into lists of members."""
+    """Convert labels 0 … q−1 into rows of members; every group must have fewer than 2k records."""
     n = len(labels)
     rows = n // k + 1
     groups = MemberRows(
@@ -69,7 +69,7 @@ def groups_of(labels: Ints, k: int) -> MemberRows:
 def _gather(
     groups: MemberRows, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word
 ) -> tuple[int, int]:
-    """Fill the patch with a random record's group and its neighbours; return the numbers of records and of groups."""
+    """Fill the patch with the group of a random record and its neighbours; return the record and group counts."""
     n, width = near.shape
     rows[0] = groups.label[below(rng, n)]
     q, m = 1, groups.size[rows[0]]
@@ -78,7 +78,7 @@ def _gather(
             break
         row = rows[below(rng, q)]
         record = groups.members[row, below(rng, groups.size[row])]
-        # The square prefers the nearest without excluding the others.
+        # Squaring the random number favours the nearest neighbours without excluding the others.
         draw = uniform(rng)
         neighbour = near[record, np.int64(draw * draw * width)]
         if neighbour < 0:
@@ -102,7 +102,7 @@ def _gather(
 
 @kernel
 def _write_back(groups: MemberRows, patch: Patch, m: int, q: int, p: int, rows: Ints, column_pool: ColumnPool) -> None:
-    """Replace q rows by the patch's p groups."""
+    """Replace the groups in the first q of `rows` by the p groups of the patch, and add these to the column pool."""
     for g in range(q, p):
         rows[g] = groups.used[0]
         groups.used[0] += 1
@@ -126,7 +126,7 @@ def _write_back(groups: MemberRows, patch: Patch, m: int, q: int, p: int, rows: 
 
 @kernel
 def _fill_row(groups: MemberRows, row: int, last: int) -> None:
-    """Move the last group to a row that is free."""
+    """Move the group in row `last` to the free row `row`, and remove the last row."""
     if row != last:
         groups.size[row] = groups.size[last]
         for i in range(groups.size[last]):
@@ -138,7 +138,7 @@ def _fill_row(groups: MemberRows, row: int, last: int) -> None:
 
 @kernel
 def _equal(a: Ints, b: Ints, m: int) -> bool:
-    """Return whether the first m numbers are equal."""
+    """Return True if both arrays have the same first m numbers."""
     i = 0
     while i < m and a[i] == b[i]:
         i += 1
@@ -157,7 +157,7 @@ def anneal(
     state: State,
     rng: Word,
 ) -> float:
-    """Run the given number of steps, unless a stop is requested; return the change of the SSE."""
+    """Run `steps` steps unless a stop is requested; return the total change in the SSE."""
     largest = 2 * k - 1
     room = max(2 * largest, min(MOST_GROUPS * largest, 72))
     patch = patch_new(room, MOST_GROUPS + 1)

@@ -1,23 +1,23 @@
-r"""A lower bound on the SSE of every partition, from any multipliers: valid regardless of the solver.
+r"""Lower bounds on the SSE of every partition, from arbitrary multipliers and without trust in the solver.
 
-For duals π of any sign and cut prices μ ≥ 0, let r(G) be the reduced cost (`optimize.pricing`). Let f_i ≥ 0 be numbers,
-one per record, with r(G) + Σ_{i∈G} f_i ≥ 0 for every group G of the sizes that matter. Summed over the groups of a
-partition, where every record counts once and each cut is satisfied (`optimize.cuts`),
+For duals π of any sign and cut prices μ ≥ 0, let r(G) be the reduced cost of group G (`optimize.pricing`). For each
+record i, let f_i ≥ 0 be a number, with r(G) + Σ_{i∈G} f_i ≥ 0 for every group G of a size that matters. A partition
+contains every record once and satisfies each cut (`optimize.cuts`). Summing over its groups gives
 
     SSE = Σ c_G ≥ Σ_i (π_i − f_i) − Σ_R μ_R ⌊p(R)/q⌋.
 
 **The sizes that matter.** Some best partition has only groups of k … 2k−1 records, since splitting a larger group never
-increases the SSE (Domingo-Ferrer and Mateo-Sanz 2002). Without cuts, size k suffices: for a group G of s > k records
-give every k-subset H the weight 1/C(s−1, k−1). Each record is then covered once, each pair with weight (k−1)/(s−1), and
-Σ_H c_H/C(s−1,k−1) = T_G (k−1)/(k(s−1)) ≤ T_G/s = c_G because s(k−1) ≤ k(s−1). So if c_H ≥ Σ_H (π−f) for all k-subsets,
-then c_G ≥ Σ_G (π−f).
+increases the SSE (Domingo-Ferrer and Mateo-Sanz 2002). Without cuts, size k suffices. For a group G of s > k records,
+give every k-subset H the weight 1/C(s−1, k−1). Each record is then covered with weight 1, each pair with weight
+(k−1)/(s−1), and Σ_H c_H/C(s−1,k−1) = T_G (k−1)/(k(s−1)) ≤ T_G/s = c_G because s(k−1) ≤ k(s−1). So if
+c_H ≥ Σ_H (π−f) for all k-subsets, then c_G ≥ Σ_G (π−f).
 
-**The repair.** All groups with r(G) < 0 are enumerated; f_i is the largest −r(G)/|G| over those that contain i, which
-suffices for each of them. Multipliers that are slightly infeasible, by a solver's tolerance or because column
-generation was stopped, therefore cost little, and only where they are infeasible.
+**The repair.** All groups with r(G) < 0 are enumerated, and f_i is the largest −r(G)/|G| of the enumerated groups that
+contain i. These f_i suffice for every enumerated group. Multipliers may be slightly infeasible because of the solver's
+tolerance or because column generation was stopped. The bound then loses little, and only where they are infeasible.
 
-**Rounding.** The enumeration is exact on weights rounded down. For the groups that it finds, r(G) is computed in
-float64 with at most d + s² + 8 roundings of each term and one per cut; this error is subtracted. The final sum is
+**Rounding.** The enumeration is exact for weights that are rounded down. For each enumerated group, r(G) is computed in
+float64 with at most d + s² + 8 roundings per term and one per cut, and this error is subtracted. The final sum is
 correctly rounded.
 """
 
@@ -38,10 +38,10 @@ __all__ = ["Bound", "lower_bound", "sizes_that_matter"]
 
 @dataclass(frozen=True)
 class Bound:
-    """A proven lower bound on the SSE."""
+    """A proven lower bound on the SSE, with the multipliers that prove it."""
 
     value: float  # the bound
-    # The multipliers, repaired: no group that matters has a negative reduced cost.
+    # The repaired multipliers: no group of a size that matters has a negative reduced cost.
     duals: Floats
     cuts: Cuts
     tolerance: float  # the amount subtracted for rounding
@@ -50,7 +50,7 @@ class Bound:
 
 
 def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
-    """Return the group sizes that a proof has to price.
+    """Return the group sizes that a proof must price.
 
     Examples
     --------
@@ -64,10 +64,10 @@ def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
 def lower_bound(
     X: Floats, D: Floats, k: int, duals: Floats, cuts: Cuts, *, room: int, max_visits: int, state: State
 ) -> Bound | None:
-    """Return the bound that the multipliers prove; None if too many groups violate them or a stop is requested.
+    """Return the bound that the multipliers prove, or None if too many groups violate them or a stop is requested.
 
-    The duals may be any numbers; prices of cuts must not be negative. `room` and `max_visits` limit the enumeration of
-    each size: groups found and prefixes visited.
+    The duals may be any numbers; the prices of cuts must not be negative. For each group size, `room` limits the number
+    of groups found, and `max_visits` the number of prefixes visited.
     """
     n, d = X.shape
     fix = np.zeros(n)
@@ -96,6 +96,6 @@ def lower_bound(
         tolerance += float((fix - exact).sum())
         violating.extend(enumerated.groups[rest < 0])
     value = fsum([*duals, *(-fix), *(-cuts.worth)])
-    # Storing the repaired dual π − f rounds it by one unit in the last place per record.
+    # Storing each repaired dual π − f rounds it by up to one unit in the last place.
     value -= abs(value) * 2.0**-50
     return Bound(value, duals - fix, cuts, tolerance, GroupColumns.of(X, violating), visited)

@@ -1,13 +1,13 @@
-"""The master problem: the linear relaxation of choosing groups that cover every record once at the least SSE.
+"""The master problem: the linear relaxation of set partitioning over the known groups.
 
     min Σ c_G x_G   subject to   Σ_{G ∋ i} x_G = 1 for every record i,
                                  Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R,   x ≥ 0.
 
-The simplex method (HiGHS) continues from the last solution, so a few hundred additional columns or cuts take little
-time. Far from the optimum it needs many rounds of pricing; therefore the first columns come from a first-order method
-(`optimize.column_generation`).
+HiGHS restarts the simplex method from the last solution, so a few hundred additional columns or cuts take little time.
+Far from the optimum, column generation needs many rounds of pricing. A first-order method therefore supplies the first
+columns (`optimize.column_generation`).
 
-The proof does not rely on this module: `optimize.lower_bounds` checks the duals in its own arithmetic.
+The proof does not rely on this module: `optimize.lower_bounds` checks the duals with its own arithmetic.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["Master", "RelaxationSolution", "matrix"]
 
-# HiGHS's numbers for the two simplex methods.
+# The HiGHS option values for the dual and the primal simplex method.
 _DUAL, _PRIMAL = 1, 4
 
 
 class RelaxationSolution(NamedTuple):
-    """A solution of the relaxation, to a tolerance."""
+    """A solution of the relaxation, within the solver's tolerances."""
 
-    value: float  # its objective
-    # The multiplier of each record; the cuts with their prices.
+    value: float  # the objective value
+    # The multiplier of each record, and the cuts with their prices.
     duals: Floats
     cuts: Cuts
-    x: Floats  # the share of each column
+    x: Floats  # the value of each column
 
 
 def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
-    """Return the constraint matrix by columns: the start of each column, the rows (records, then cuts) and the entries.
+    """Return the constraint matrix in column format: column starts, row numbers (records, then cuts) and entries.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Float
 
 
 class Master:
-    """The linear relaxation over the current columns and cuts; HiGHS starts from the previous solution."""
+    """The linear relaxation over the current columns and cuts, solved by HiGHS from the previous basis."""
 
     def __init__(
         self, n: int, columns: GroupColumns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
@@ -70,31 +70,30 @@ class Master:
         self.solver.setOptionValue("output_flag", False)
         self.solver.setOptionValue("threads", 1)
         self.solver.setOptionValue("solver", "simplex")
-        # All right-hand sides are about 1 and costs are SSEs: measured in units of the incumbent, the objective is well
-        # scaled.
+        # All right-hand sides are about 1, but costs are SSEs: dividing them by `unit` scales the objective well.
         self.unit = unit or 1.0
         none = np.empty(0, dtype=np.int64)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, none.astype(np.int32), none.astype(np.int32), np.empty(0))
-        # HiGHS's numbers of the columns, and of the columns that break decisions, two per decision.
+        # The HiGHS numbers of the columns, and of the additional columns that break decisions (two per decision).
         self.place, self.breaking, self.broken = none, none, False
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
 
     def add(self, columns: GroupColumns) -> None:
-        """Add columns."""
+        """Add columns to the problem."""
         self.columns = self.columns.join(columns)
         self._add_columns(columns)
-        # New columns leave the solution feasible, so the primal method can continue.
+        # The solution stays primal feasible with new columns, so the primal simplex method can continue.
         self.solver.setOptionValue("simplex_strategy", _PRIMAL)
 
     def cut(self, cuts: Cuts) -> None:
-        """Add cuts."""
+        """Add cuts to the problem."""
         self.cuts = self.cuts.join(cuts)
         self._add_rows(cuts, *cut_entries(self.columns, self.n, cuts))
         self.solver.setOptionValue("simplex_strategy", _DUAL)
 
     def drop(self, idle: Ints) -> None:
-        """Remove cuts by number."""
+        """Remove the cuts with the given numbers."""
         if len(idle):
             basis = self.solver.getBasis()
             columns, rows = basis.col_status, basis.row_status
@@ -104,7 +103,7 @@ class Master:
             self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in remaining])
 
     def keep(self, which: Ints) -> GroupColumns:
-        """Keep the given columns, in order; return the others."""
+        """Keep only the columns `which`, in that order, and return the removed columns."""
         dropped = np.setdiff1d(np.arange(len(self.columns)), which)
         removed = self.columns.take(dropped)
         if len(dropped):
@@ -120,20 +119,21 @@ class Master:
         return removed
 
     def _resume(self, columns: list[Any], rows: list[Any]) -> None:
-        """Restore the rest of a basis: HiGHS discards it when a column or an active row is deleted."""
+        """Restore the remaining basis, which HiGHS discards when a column or an active row is deleted."""
         import highspy
 
         basis = highspy.HighsBasis()
         basis.col_status, basis.row_status = columns, rows
-        # The remaining basis may be too small; HiGHS completes it.
+        # The remaining basis may have too few columns and rows; HiGHS completes an `alien` basis.
         basis.valid = basis.alien = True
         self.solver.setBasis(basis)
 
     def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
-        """Replace the decisions about pairs of records.
+        """Replace the current decisions about pairs of records.
 
-        Each may be broken at a price of `penalty`, so a solution always exists and the multipliers stay below the
-        penalty. A lower penalty changes the duals less; `broken` reports that it was too low.
+        Each decision may be broken at a price of `penalty`. A solution therefore always exists, and the multipliers of
+        decisions do not exceed the penalty. A lower penalty changes the duals less; if it is too low, `solve` sets
+        `broken`.
         """
         self.drop(np.flatnonzero(self.cuts.decided >= 0))
         rows = Cuts.deciding(decisions)
@@ -148,7 +148,7 @@ class Master:
             self.solver.changeCoeff(row, int(self.breaking[at]), 1.0 - 2.0 * (at % 2))
 
     def trial(self, decision: Decision, steps: int) -> float:
-        """Return the value over the current columns after one additional decision and `steps` simplex iterations."""
+        """Return the objective after one trial decision and at most `steps` simplex iterations; undo the decision."""
         basis = self.solver.getBasis()
         self.cut(Cuts.deciding([decision]))
         self.solver.setOptionValue("simplex_iteration_limit", steps)
@@ -160,15 +160,15 @@ class Master:
         return value
 
     def solve(self) -> RelaxationSolution | None:
-        """Solve the problem to HiGHS's tolerances; None if stopped or if the arithmetic fails."""
+        """Solve the problem within HiGHS's tolerances; return None if stopped or if HiGHS finds no optimum."""
         import highspy
 
-        # HiGHS's time limit covers all its runs together.
+        # The time limit of HiGHS covers the total time of all its runs.
         seconds = max(self.deadline - time.monotonic(), 0.1)
         self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + seconds, 1e30))
         self.solver.run()
         if self.solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:
-            # The basis was lost: start again from scratch.
+            # HiGHS lost the basis: solve again from scratch.
             self.solver.clearSolver()
             self.solver.run()
         if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or self.over():

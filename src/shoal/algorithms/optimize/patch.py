@@ -1,13 +1,13 @@
-"""A patch: a few neighbouring groups, removed from a partition and regrouped, with all costs from pair distances.
+"""A patch: a few neighbouring groups of a partition, regrouped with costs that are computed from pair distances.
 
-For a group g of c_g records let T_g be the sum of the squared distances over its pairs, and L_ig the sum of the
+For a group g of c_g records, let T_g be the sum of the squared distances over its pairs, and L_ig the sum of the
 squared distances from record i to the members of g. Then SSE_g = T_g / c_g (Castro, Gentile and
 Spagnolo-Arrizabalaga 2022, equation 4), and a move changes the SSE by a few terms:
 
-* record i from group a to group b:  (T_a − L_ia)/(c_a − 1) + (T_b + L_ib)/(c_b + 1) − T_a/c_a − T_b/c_b;
-* records i of a and j of b swapped: (L_ja − L_ia − D_ij)/c_a + (L_ib − L_jb − D_ij)/c_b.
+* moving record i from group a to b: (T_a − L_ia)/(c_a − 1) + (T_b + L_ib)/(c_b + 1) − T_a/c_a − T_b/c_b;
+* swapping record i of a and j of b: (L_ja − L_ia − D_ij)/c_a + (L_ib − L_jb − D_ij)/c_b.
 
-With m records, opening a patch costs O(m² d); a move costs O(1) to evaluate and O(m) to apply.
+For m records, opening a patch costs O(m² d). A move costs O(1) to evaluate and O(m) to apply.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = [
     "patch_shake",
 ]
 
-# Gains below this share of the patch's cost are rounding errors and could make the descent cycle.
+# Gains below this share of the patch's cost may be rounding errors, which could make the descent cycle.
 _NOISE = 1e-11
-# So are gains below this share of the sum of a place's distances to all others: even at cost 0, links contain the
-# rounding errors of the distances that were added and subtracted.
+# Gains below this share of the sum of a record's distances to all others may be rounding errors too. Even at cost 0,
+# links contain the rounding errors of the distances that were added and subtracted.
 _RESIDUE = 1e-14
-# A descent needs a few rounds over the places; this limit ends it in any case.
+# Maximum number of rounds over all records in a descent; a few are common.
 _ROUNDS = 100
 
 
 class Patch(NamedTuple):
-    """Working arrays for up to ``len(records)`` records in up to ``len(size)`` groups."""
+    """The working arrays of a patch, for up to ``len(records)`` records in up to ``len(size)`` groups."""
 
-    records: Ints  # the record at each place
-    group: Ints  # the group of each place, −1 without one
+    records: Ints  # the record number at each position
+    group: Ints  # the group of the record at each position, −1 if it has none
     distance: Floats  # (m, m) squared distances
     link: Floats  # (m, groups): L_ig
     pairs: Floats  # T_g
@@ -56,7 +56,7 @@ class Patch(NamedTuple):
 
 @kernel
 def patch_new(places: int, groups: int) -> Patch:
-    """Return an empty patch with room for the given numbers of places and groups."""
+    """Return an empty patch with room for `places` records and `groups` groups."""
     return Patch(
         np.empty(places, dtype=np.int64),
         np.empty(places, dtype=np.int64),
@@ -69,7 +69,7 @@ def patch_new(places: int, groups: int) -> Patch:
 
 @kernel
 def patch_open(patch: Patch, X: Floats, m: int) -> None:
-    """Compute the distances between the first m places."""
+    """Compute the squared distances between the first m records."""
     d = X.shape[1]
     for a in range(m):
         patch.distance[a, a] = 0.0
@@ -86,7 +86,7 @@ def patch_open(patch: Patch, X: Floats, m: int) -> None:
 
 @kernel
 def patch_assign(patch: Patch, m: int, q: int) -> None:
-    """Recompute sizes, links and pair sums from `group`; places without a group are ignored."""
+    """Recompute sizes, links and pair sums from `group`; ignore records without a group."""
     for g in range(q):
         patch.pairs[g] = 0.0
         patch.size[g] = 0
@@ -113,7 +113,7 @@ def patch_cost(patch: Patch, q: int) -> float:
 
 @kernel
 def patch_relocation(patch: Patch, i: int, b: int) -> float:
-    """Return the change of cost when place i moves to group b."""
+    """Return the change in cost if record i of the patch moves to group b."""
     a = patch.group[i]
     ca, cb = patch.size[a], patch.size[b]
     reduced = (patch.pairs[a] - patch.link[i, a]) / (ca - 1) if ca > 1 else 0.0
@@ -124,7 +124,7 @@ def patch_relocation(patch: Patch, i: int, b: int) -> float:
 
 @kernel
 def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
-    """Move place i to group b, from its group or from none."""
+    """Move record i of the patch to group b, from its current group if it has one."""
     a = patch.group[i]
     if a >= 0:
         patch.pairs[a] -= patch.link[i, a]
@@ -139,10 +139,10 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
 
 
 @kernel
-def patch_descend(  # noqa: C901, PLR0912 - the search spends its time here, and is slower when split up
+def patch_descend(  # noqa: C901, PLR0912 - the search spends most time here; splitting the function slows it down
     patch: Patch, m: int, q: int, k: int, largest: int, state: State
 ) -> None:
-    """Apply the best relocation or swap of each place in turn until none improves or a stop is requested."""
+    """Apply the best relocation or swap of each record in turn until none reduces the cost or a stop is requested."""
     unchanged = 0
     i = 0
     noise = _NOISE * patch_cost(patch, q)
@@ -182,7 +182,7 @@ def patch_descend(  # noqa: C901, PLR0912 - the search spends its time here, and
 
 @kernel
 def _linked(patch: Patch, i: int, q: int) -> float:
-    """Return the sum of the squared distances from place i to all others."""
+    """Return the sum of the squared distances from record i of the patch to all others."""
     total = 0.0
     for g in range(q):
         total += patch.link[i, g]
@@ -191,7 +191,7 @@ def _linked(patch: Patch, i: int, q: int) -> float:
 
 @kernel
 def patch_shake(patch: Patch, m: int, k: int, largest: int, moves: int, rng: Word) -> None:
-    """Make a few random moves that keep every size between k and `largest`."""
+    """Make up to `moves` random moves or swaps that keep every group between k and `largest` records."""
     for _ in range(moves):
         i, j = below(rng, m), below(rng, m)
         a, b = patch.group[i], patch.group[j]
@@ -204,7 +204,11 @@ def patch_shake(patch: Patch, m: int, k: int, largest: int, moves: int, rng: Wor
 
 @kernel
 def patch_rebuild(patch: Patch, m: int, q: int, k: int, largest: int, rng: Word) -> None:
-    """Regroup all places: q groups of a random free place and the k−1 nearest to the group, then add the rest."""
+    """Regroup all records into q new groups.
+
+    Each group starts with a random record and adds the k−1 nearest free records. The remaining records then join the
+    groups whose costs increase least.
+    """
     for a in range(m):
         patch.group[a] = -1
     for g in range(q):
@@ -223,7 +227,7 @@ def patch_rebuild(patch: Patch, m: int, q: int, k: int, largest: int, rng: Word)
 
 @kernel
 def _free_place(patch: Patch, skip: int) -> int:
-    """Return a place without a group, after skipping `skip` others."""
+    """Return the position of a record without a group, after skipping `skip` such records."""
     i = 0
     while patch.group[i] >= 0 or skip > 0:
         skip -= patch.group[i] < 0
@@ -233,7 +237,7 @@ def _free_place(patch: Patch, skip: int) -> int:
 
 @kernel
 def _nearest_free(patch: Patch, m: int, g: int) -> int:
-    """Return the free place whose distances to group g have the smallest sum."""
+    """Return the record without a group that has the smallest sum of squared distances to group g."""
     near, reach = -1, np.inf
     for a in range(m):
         if patch.group[a] < 0 and patch.link[a, g] < reach:
@@ -243,7 +247,7 @@ def _nearest_free(patch: Patch, m: int, g: int) -> int:
 
 @kernel
 def _cheapest_group(patch: Patch, a: int, q: int, largest: int) -> int:
-    """Return the group below `largest` records to which place a adds the least cost."""
+    """Return the group of fewer than `largest` records whose cost increases least if record a joins."""
     into, cheapest = -1, np.inf
     for g in range(q):
         c = patch.size[g]

@@ -1,29 +1,30 @@
-r"""Pricing: find every group whose reduced cost is below a limit, or prove that there is none.
+r"""Exact pricing: find every group whose reduced cost is below a limit, or prove that there is none.
 
 For duals π (one per record) and cut prices μ, the reduced cost of a group G of s records is
 
     r(G) = T_G / s − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋,      T_G = Σ_{pairs of G} D_ij.
 
-**Pair weights.** s·Σ π_i = s/(s−1) Σ_pairs (π_i + π_j), since each record is in s−1 pairs. And a group pays at least as
-much for a cut as its pairs receive, b_ij μ_R each (`optimize.cuts.pair_prices`). Hence s·r(G) ≥ w(G), the sum over the
-pairs of G of
+**Pair weights.** Each record is in s−1 pairs, so s·Σ π_i = s/(s−1) Σ_pairs (π_i + π_j). A group pays at least as much
+for a cut as its pairs receive, which is b_ij μ_R per pair (`optimize.cuts.pair_prices`). Hence s·r(G) ≥ w(G), where
+w(G) is the sum over the pairs of G of
 
     w_ij = D_ij − s/(s−1) (π_i + π_j) + s Σ_R b_ij μ_R,
 
 with equality when no cut has a price. A group with r(G) ≤ limit therefore has w(G) ≤ s·limit.
 
-**Orderings.** Let P have m ≥ 3 records and let v be one of largest weighted degree Σ_{u∈P} w_uv. The degrees sum to
-2w(P), so v's is at least 2w(P)/m and w(P∖v) ≤ w(P)(1 − 2/m): the average pair weight of P∖v is at most that of P. If
-such records are removed repeatedly, every prefix of the reversed order has an average no larger than the whole group's.
-The search therefore starts from all pairs, adds one record at a time, and abandons a prefix of m records as soon as
-w(P) > s·limit·C(m,2)/C(s,2): no group is lost. The highest record number decides between equal degrees, so the record
-to remove is unique. A record is added only if it is the one that would be removed; every group is visited exactly once.
+**Orderings.** Let P be a set of m ≥ 3 records, and let v ∈ P be a record of largest weighted degree Σ_{u∈P} w_uv. The
+degrees sum to 2w(P), so the degree of v is at least 2w(P)/m, and w(P∖v) ≤ w(P)(1 − 2/m). The average pair weight of P∖v
+is therefore at most that of P. If such records are removed repeatedly, every prefix of the reversed order has an
+average pair weight of at most that of the whole group. The search therefore starts from all pairs and adds one record
+at a time. It abandons a prefix of m records as soon as w(P) > s·limit·C(m,2)/C(s,2), which loses no group. Among equal
+degrees, the record with the highest number is removed, so the record to remove is unique. A record is added only if it
+is the record to remove from the longer prefix; every group is therefore visited exactly once.
 
-**Rounding.** The weights are rounded down to multiples of a power of two so coarse that all sums of the search are
-exact in float64. Ties are then exact, no group is visited twice or missed, and the sums are lower bounds.
+**Rounding.** The weights are rounded down to multiples of a power of two that is coarse enough to make all sums of the
+search exact in float64. Ties are then exact, no group is visited twice or missed, and the sums are lower bounds.
 
-Cost: O(n²) for the weights and O(n) per visited prefix: about 10³ prefixes at k = 3 and 10⁶ at k = 10 on tables of
-1000 records once the duals have converged. Memory O(n²), for tables of a few thousand records.
+The cost is O(n²) for the weights and O(n) per visited prefix. Once the duals have converged, a table of 1000 records
+has about 10³ prefixes for k = 3 and 10⁶ for k = 10. Memory is O(n²), which suits tables of a few thousand records.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = ["Enumeration", "distances", "enumerate_groups", "pair_weights"]
 
 @dataclass(frozen=True)
 class Enumeration:
-    """Groups of one size found by pricing, one per row; `complete` if these are all."""
+    """The groups of one size found by pricing, one per row; `complete` is true if no group is missing."""
 
     groups: Ints
     complete: bool
@@ -52,7 +53,7 @@ class Enumeration:
 
 @kernel
 def distances(X: Floats) -> Floats:
-    """Return all squared distances; only for tables small enough for a proof."""
+    """Return the squared distances between all records; the table must be small enough for an n×n array."""
     n, d = X.shape
     out = np.empty((n, n))
     for i in range(n):
@@ -68,7 +69,10 @@ def distances(X: Floats) -> Floats:
 
 
 def pair_weights(D: Floats, d: int, duals: Floats, cuts: Cuts, size: int, out: Floats) -> None:
-    """Write the weights w_ij for groups of one size (d data columns), rounded down so that all sums are exact."""
+    """Write the weights w_ij for groups of one size to `out`, rounded down so that all sums are exact.
+
+    `D` holds the squared distances over d data columns.
+    """
     pair, price = pair_prices(cuts, size)
     _weights(D, d, duals, pair, price, size, out)
 
@@ -95,7 +99,7 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
         top = 1.0
     # At most 2^51 units in any sum of up to s² weights.
     unit = 2.0 ** (np.ceil(np.log2(top * s * s)) - 51.0)
-    # The distances are off by at most d + 3 roundings, the lines above by a few per cut of a pair.
+    # The distances contain at most d + 3 roundings; the lines above add a few roundings per cut of a pair.
     below = top * (d + 64.0 + len(pair)) * 2.0**-51
     for i in range(n):
         for j in range(n):
@@ -103,7 +107,7 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
 
 
 class _Prefix(NamedTuple):
-    """A prefix of records, with sums for its first m records for every m."""
+    """A prefix of records, with sums over its first m records for every m."""
 
     records: Ints  # (s,)
     total: Floats  # (s + 1,): the sum of the pair weights
@@ -116,7 +120,7 @@ class _Prefix(NamedTuple):
 def _search(W: Floats, s: int, limit: float, room: int, max_visits: int, state: State) -> tuple[Ints, int, int]:
     """Enumerate the sets of s records whose weights sum to at most `limit`; stop at `room` sets or `max_visits` visits.
 
-    Returns the sets, their number (room + 1 when there may be more) and the visits.
+    Return the sets, their number (`room` + 1 if sets may be missing) and the number of visits.
     """
     n = len(W)
     sets = np.empty((min(room, 1024), s), dtype=np.int64)
@@ -132,7 +136,7 @@ def _search(W: Floats, s: int, limit: float, room: int, max_visits: int, state: 
     for first in range(n):
         if state[STOP]:
             return sets[:count], room + 1, visited
-        # degree[0] is 0: this sets records, degree, inner degree and total of a single record.
+        # Since degree[0] is 0, this initialises the prefix of a single record.
         _append(W, prefix, 0, first)
         prefix.cursor[1] = first + 1
         m = 1
@@ -159,11 +163,11 @@ def _search(W: Floats, s: int, limit: float, room: int, max_visits: int, state: 
 
 @kernel
 def _allowed(s: int, limit: float) -> Floats:
-    """Return the largest allowed sum of weights of a prefix of m records, for every m."""
+    """Return the largest allowed sum of the weights in a prefix of m records, for every m."""
     average = limit / (s * (s - 1) // 2)
     allowed = np.empty(s + 1)
     for m in range(s + 1):
-        # Round up: the products may be rounded, the sums compared with them are exact.
+        # Round up, because the products may be rounded while the sums compared with them are exact.
         bound = average * (m * (m - 1) // 2)
         allowed[m] = bound + abs(bound) * 1e-14
     allowed[s] = limit
@@ -172,7 +176,7 @@ def _allowed(s: int, limit: float) -> Floats:
 
 @kernel
 def _next(W: Floats, prefix: _Prefix, m: int, gap: float) -> int:
-    """Return the next record that adds at most `gap` to a prefix and would be the one to remove; n if there is none."""
+    """Return the next record that adds at most `gap` to a prefix and would be removed first; n if there is none."""
     row = prefix.degree[m]
     v: int = prefix.cursor[m]
     while v < len(row) and not (row[v] <= gap and _is_removed(W, prefix, m, v)):
@@ -183,7 +187,7 @@ def _next(W: Floats, prefix: _Prefix, m: int, gap: float) -> int:
 
 @kernel
 def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
-    """Return whether v, added to a prefix, has the largest degree, or the highest number among equals."""
+    """Return True if v, added to a prefix, has the largest degree and, among equal degrees, the highest number."""
     degree = prefix.degree[m, v]
     for t in range(m):
         u = prefix.records[t]
@@ -195,7 +199,7 @@ def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
 
 @kernel
 def _append(W: Floats, prefix: _Prefix, m: int, v: int) -> None:
-    """Append v to a prefix of m records."""
+    """Append record v to a prefix of m records, and update the sums."""
     for t in range(m):
         prefix.inner_degree[m + 1, t] = prefix.inner_degree[m, t] + W[prefix.records[t], v]
     row, longer, line = prefix.degree[m], prefix.degree[m + 1], W[v]
@@ -223,7 +227,7 @@ def enumerate_groups(  # noqa: PLR0913 - six parameters describe the groups, fou
     """Return all groups of one size whose reduced cost may be at most `limit`, unless there are too many.
 
     `D` holds all squared distances, summed over d columns. Beyond `room` groups or `max_visits` prefixes, or if a stop
-    is requested, the enumeration gives up (``complete=False``). `work` is an n×n array to overwrite.
+    is requested, the enumeration gives up (``complete=False``). `work` is an n×n scratch array.
     """
     W = np.empty_like(D) if work is None else work
     pair_weights(D, d, duals, cuts, size, W)

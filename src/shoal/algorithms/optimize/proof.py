@@ -1,16 +1,18 @@
-"""Proof: from a partition to a bound, and to the optimum if the gap is small enough to list all groups that matter.
+"""Proof of a lower bound, and of optimality if the gap is small enough to list all relevant groups.
 
-Column generation with cuts yields multipliers and a bound (`optimize.column_generation`). Let π, μ be repaired, so that
-no reduced cost is negative, and B = Σ π_i − Σ_R μ_R ⌊p(R)/q⌋ the bound they prove. A partition satisfies every cut, so
-its SSE is at least B plus the sum of the reduced costs of its groups: if it is at most B + reach, each of its groups
-has a reduced cost within reach. So if all groups of k … 2k−1 records within reach can be listed, and the best choice
-among them has an SSE of at most B + reach, that choice is the optimum, even without a good partition to start from. The
-reach grows step by step until it finds one or covers the distance to the best partition. HiGHS solves the integer
-programmes to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
+Column generation with cuts yields multipliers and a bound (`optimize.column_generation`). Let π, μ be repaired
+multipliers, for which no reduced cost is negative, and let B = Σ π_i − Σ_R μ_R ⌊p(R)/q⌋ be the bound that they prove.
+Every partition satisfies all cuts, so its SSE is at least B plus the sum of the reduced costs of its groups. If its SSE
+is at most B + reach, each of its groups has a reduced cost of at most the reach.
 
-The number of groups that matter depends on the best partition. Every solution of the relaxation therefore improves it,
-for the table and for the cases (`optimize.branch_and_bound`): the caller rounds and anneals the solution, then the
-result is combined with the best partition so far (`optimize.relaxation_rounding`).
+Suppose that all such groups of k … 2k−1 records can be listed, and the best choice among them has an SSE of at most
+B + reach. Then this choice is optimal, even if the initial partition was poor. The reach grows step by step until such
+a choice exists or the reach covers the gap to the best partition. HiGHS solves the integer programmes to a gap of 0
+with tolerances of 1e-9 (per unit of the mean squared error).
+
+The better the known partition is, the fewer groups must be listed. Each solution of the relaxation, for the table and
+for the cases (`optimize.branch_and_bound`), therefore serves to improve the partition. The caller rounds and anneals
+the solution; the result is then combined with the best partition so far (`optimize.relaxation_rounding`).
 """
 
 from __future__ import annotations
@@ -37,21 +39,21 @@ from shoal.core.types import Bools, Floats, Ints, State
 
 __all__ = ["PROVABLE", "Incumbent", "ProofResult", "prove", "recombine"]
 
-# Two n×n arrays of float64: 400 MB.
+# Maximum number of records for a proof: two n×n arrays of float64 then take 400 MB.
 PROVABLE = 5000
-# Rounds of cuts before the seen groups are recombined.
+# Maximum number of rounds of cuts before the seen groups are recombined.
 _RECOMBINE = 20
-# Integer programmes with more columns than this do not finish.
+# Maximum number of columns in an integer programme; larger programmes do not finish.
 _LISTED = 400_000
-# Maximum number of cases in branching: without a time limit, and with one.
+# Maximum number of cases in branching, without and with a time limit.
 _CASES, _MANY_CASES = 60, 5000
-# Limits of an integer programme that closes a case: columns per record, and nodes.
+# Limits of an integer programme that closes a case: columns per record, and branch-and-bound nodes.
 _FEW, _NODES = 2, 3
-# Maximum number of records to regroup where partition and relaxation differ (a thorough search has no limit).
+# Limits of regrouping where partition and relaxation differ: records (unlimited in a thorough search), and nodes.
 _NEAR, _NODES_NEAR = 150, 20
-# Maximum number of prefixes to enumerate for the list of a case.
+# Maximum number of prefixes to visit when listing the groups of a case.
 _PREFIXES = 1_000_000
-# An optimum is correct to the solver's tolerances: the claim is reduced by this relative amount.
+# An optimum is correct only within the solver's tolerances, so the claimed bound is reduced by this relative amount.
 _TRUST = 1e-8
 
 Polish = Callable[[GroupColumns, Floats], Ints | None]
@@ -59,7 +61,7 @@ Polish = Callable[[GroupColumns, Floats], Ints | None]
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A table and the best partition so far."""
+    """A table with k, its best partition so far and the progress state."""
 
     X: Floats
     k: int
@@ -69,7 +71,10 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class ProofResult:
-    """The result of `prove`; see `shoal.algorithms.registry.Outcome`. `rounded` is a partition to continue from."""
+    """The result of a proof, with the fields of `shoal.algorithms.registry.Outcome`.
+
+    `rounded` is a partition near the relaxation's solution, from which the search may continue.
+    """
 
     labels: Ints
     bound: float | None
@@ -86,9 +91,9 @@ def _generation(incumbent: Incumbent, candidates: list[Ints], limits: Generation
 
 
 def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Ints | None:
-    """Return the best partition that the seen groups allow, or a better one near the relaxation's solution.
+    """Recombine the seen groups, guided by the linear relaxation, and return the best partition found, if any.
 
-    Without a time limit the integer programme has a limit on nodes, so that results are reproducible.
+    Without a time limit, the integer programme has a node limit, which makes results reproducible.
     """
     if incumbent.partition.loss == 0.0:
         return None
@@ -109,14 +114,14 @@ def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None,
 
 
 def _after(share: float, until: float | None) -> float | None:
-    """Return the `time.monotonic` at which a share of the remaining time is over."""
+    """Return the `time.monotonic` value at which the given share of the remaining time has passed."""
     return None if until is None else time.monotonic() + share * (until - time.monotonic())
 
 
 def _choose(
     generation: ColumnGeneration, columns: GroupColumns, cuts: Cuts, until: float | None, nodes: int | None
 ) -> bool:
-    """Offer the best choice among these columns and the groups of the best partition; return whether it is proven."""
+    """Store the best partition made of `columns` and the current groups; return True if it is proven optimal."""
     seconds = None if until is None else max(0.1, until - time.monotonic())
     paying = cuts.paying(generation.noise)
     labels, state = generation.partition.labels, generation.state
@@ -126,11 +131,11 @@ def _choose(
 
 
 def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> ProofResult:
-    """Prove a lower bound on the SSE, improve the partition along the way, and prove it optimal if possible.
+    """Prove a lower bound on the SSE, improve the partition along the way, and prove the partition optimal if possible.
 
-    `candidates` are groups that the search has seen. The proof ends at the `time.monotonic` `until`; with None, at the
-    limits of each part. `polish` receives groups and their values in a solution of the relaxation; it returns a
-    partition near that solution, or None.
+    `candidates` are groups that the search has seen. The proof ends at the `time.monotonic` value `until`; if `until`
+    is None, only the limits of the phases apply. `polish` receives groups and their values in a solution of the
+    relaxation; it returns a partition near that solution, or None.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
@@ -138,13 +143,13 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if incumbent.partition.loss == 0.0:
         return ProofResult(labels, 0.0, "optimal", nothing)
-    # A prefix costs about a nanosecond per record: no enumeration should take more than a tenth of the time.
+    # A prefix costs about a nanosecond per record, so this limit keeps each enumeration below a tenth of the time.
     max_visits = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
     generation = _generation(incumbent, candidates, GenerationLimits(deadline=deadline, max_visits=max_visits))
     generation.run()
     best = generation.best
     if best is None:
-        # Time is up before any bound: the generated columns may still contain a better partition.
+        # No bound was proven in time, but the generated columns may contain a better partition.
         nodes = 1 if until is None else None
         _choose(generation, generation.master.columns, no_cuts(), until, nodes)
         return ProofResult(generation.partition.labels, 0.0, "bounded", nothing)
@@ -155,7 +160,7 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     if generation.latest is not None and not generation.closed():
         near(generation.latest.x, True)
     optimal, group_count = generation.closed(), 0
-    solved = not optimal  # multipliers that close the gap prove exactly their bound
+    solved = not optimal  # False if the multipliers alone close the gap: their own bound is then claimed
     if not optimal and not incumbent.state[STOP]:
         optimal, group_count = _prove_optimal(generation, best, _after(0.1, until))
     branches = Branches((Branch((), best),), closed=False)
@@ -166,7 +171,7 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
             return _finish(generation, proof, until, eager=eager)
 
         branches = branch(generation, best, finish=finish, improve=near, until=end, limit=cases)
-        # Bounds of cases that an integer programme closed are not proven by their multipliers.
+        # The multipliers of a case that an integer programme closed do not prove its optimum.
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
     upper = generation.upper
@@ -187,15 +192,16 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
 
 
 def _claim(proof: Bound) -> float:
-    """Return the bound to claim: repaired duals are rounded, and a later check must not prove less."""
+    """Return the bound to claim, reduced by a rounding margin so that a later check does not prove less."""
     return proof.value - 1e-12 * float(np.abs(proof.duals).sum() + proof.cuts.magnitude)
 
 
 def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | None) -> tuple[bool, int]:
     """Solve the integer programme over all groups with a reduced cost within reach, and extend the reach step by step.
 
-    A partition with an SSE of at most B + reach has only such groups, so the best one found is the optimum, however far
-    away the incumbent was. Returns whether the best partition is proven optimal, and the number of groups listed.
+    A partition with an SSE of at most B + reach consists only of such groups. If the best partition found has such an
+    SSE, it is optimal, however poor the incumbent was. Return True if optimality is proven, and the number of listed
+    groups.
     """
     rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
@@ -205,7 +211,7 @@ def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | Non
         reach = min(reach, gap)
         columns, complete = _within(generation, best, reach, _LISTED, generation.limits.max_visits)
         seconds = np.inf if until is None else until - time.monotonic()
-        # The solver rarely checks the clock: start only integer programmes that fit the time.
+        # The solver rarely checks the clock, so start only integer programmes that can finish in time.
         if len(columns) > (40 * generation.n if until is None else 2000 * seconds):
             break
         group_count = len(columns)
@@ -221,16 +227,16 @@ def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | Non
 
 
 def _finish(generation: ColumnGeneration, proof: Bound, until: float | None, *, eager: bool) -> bool:
-    """Close a case by an integer programme if few groups are within reach of a better partition.
+    """Close a case with an integer programme if only a few groups could belong to a better partition.
 
-    A thorough search (`eager`) also tries a smaller reach, which may find a better partition but cannot close the case.
-    Returns whether this case has no better partition.
+    A thorough search (`eager`) also tries smaller reaches; these close the case only if they yield a partition that is
+    good enough. Return True if the case contains no better partition.
     """
     gap = _reach(generation, proof)
     for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
         columns, complete = _within(generation, proof, share * gap, _FEW * generation.n, _PREFIXES)
         if complete:
-            # The choice of columns enforces the decisions, so that the best partition remains feasible.
+            # Selecting the columns enforces the decisions; constraints could make the best partition infeasible.
             columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
             cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
             proven = _choose(generation, columns, cuts, until, _NODES)
@@ -239,7 +245,7 @@ def _finish(generation: ColumnGeneration, proof: Bound, until: float | None, *, 
 
 
 def _near(generation: ColumnGeneration, x: Floats, polish: Polish, until: float | None, *, eager: bool) -> None:
-    """Offer partitions near a solution of the relaxation."""
+    """Search for better partitions near a solution of the relaxation, and store the best one."""
     columns = generation.master.columns
     generation.offer(polish(columns, x))
     near = improve_near(
@@ -256,7 +262,7 @@ def _near(generation: ColumnGeneration, x: Floats, polish: Polish, until: float 
 
 
 def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
-    """Select the groups that hold both or neither of two joined records, and not both of two separated ones."""
+    """Return a mask of the groups that respect every decision to join or separate two records."""
     keeping = np.ones(len(columns), dtype=bool)
     for i, j, together in decisions if len(columns) else ():
         with_i, with_j = (np.logical_or.reduceat(columns.member == at, columns.start[:-1]) for at in (i, j))
@@ -265,14 +271,17 @@ def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
 
 
 def _reach(generation: ColumnGeneration, best: Bound) -> float:
-    """Return the largest reduced cost of a group in a better partition; rounding must not exclude a group."""
+    """Return the largest reduced cost that a group in a better partition can have, with a margin for rounding."""
     return (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
 
 
 def _within(
     generation: ColumnGeneration, best: Bound, reach: float, room: int, max_visits: int
 ) -> tuple[GroupColumns, bool]:
-    """List every group of k … 2k−1 records with a reduced cost within reach; if too many, only the generated ones."""
+    """List the groups of k … 2k−1 records with a reduced cost within reach.
+
+    Return True with a complete list. If there are too many groups, return only the generated groups, and False.
+    """
     n, d = generation.X.shape
     groups: GroupColumns | None = None
     for size in range(generation.k, min(2 * generation.k - 1, n) + 1):

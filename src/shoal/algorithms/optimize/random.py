@@ -1,7 +1,7 @@
-"""Random numbers inside kernels: splitmix64 (Steele, Lea and Flood 2014), with one word of state and no locks.
+"""Random numbers for kernels: splitmix64 (Steele, Lea and Flood 2014), with one word of state and no locks.
 
-numba's generator is global to a thread. A word of state that travels with the work makes the result depend on the seed
-alone, for any number of threads.
+numba's generator is global to a thread. Here, each task has its own state, so results depend only on the seed and not
+on the number of threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 
 
 def seeded(*parts: int) -> Word:
-    """Return the state for a seed and the numbers of a stream.
+    """Return the initial state of the random stream identified by a seed and further numbers.
 
     Examples
     --------
@@ -44,11 +44,11 @@ def word(state: Word) -> np.uint64:
 
 @kernel
 def uniform(state: Word) -> float:
-    """Draw from [0, 1)."""
+    """Return a random number in [0, 1)."""
     return np.float64(word(state) >> _S11) * (1.0 / 9007199254740992.0)
 
 
 @kernel
 def below(state: Word, n: int) -> int:
-    """Draw one of 0 … n−1; the bias of the rounding is below 2^-53·n."""
+    """Return a random integer from 0 … n−1, with a bias below 2^-53·n due to rounding."""
     return int(uniform(state) * n)

@@ -1,10 +1,10 @@
-"""Regions: parts of a partition that can be searched in parallel.
+"""Division of a partition into regions that can be searched in parallel.
 
-Groups are split near the median of their centroids along random directions until a part is small enough: the random
-projection trees of S. Dasgupta and Y. Freund (2008), which keep neighbours together in any number of columns.
-(Splitting along one column breaks up wide tables: almost all records are equal in a column that represents one rare
-category.) The split, and therefore the result, depends only on the groups and the random generator, not on the number
-of threads. O(n (d + log n) log n).
+The groups are split near the median of their centroids along random directions until each part is small enough. These
+are the random projection trees of S. Dasgupta and Y. Freund (2008), which keep neighbours together in any number of
+columns. (Splits along single columns scatter neighbours in wide tables, where a column may represent one rare category
+and be equal in almost all records.) The regions, and therefore the result, depend only on the groups and the random
+generator, not on the number of threads. The cost is O(n (d + log n) log n).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ __all__ = ["split_groups"]
 
 
 def split_groups(X: Floats, labels: Ints, largest: int, random: np.random.Generator) -> list[Ints]:
-    """Return the records of each region, in ascending order; no group is divided.
+    """Return the records of each region, in ascending order.
+
+    A region has at most `largest` records unless it consists of a single group; groups are never split.
 
     Examples
     --------
@@ -39,7 +41,7 @@ def split_groups(X: Floats, labels: Ints, largest: int, random: np.random.Genera
             region[part] = len(regions)
             regions.append(part)
             continue
-        # Each split has its own direction and position, so that the next round has different borders.
+        # Each split uses a random direction and position, so the borders change from round to round.
         along = (centres[part] - centres[part[0]]) * random.normal(size=X.shape[1])
         order = part[np.argsort(along.sum(axis=1), kind="stable")]
         middle = int(len(order) * random.uniform(0.35, 0.65)) or 1

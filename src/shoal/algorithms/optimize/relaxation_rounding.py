@@ -1,15 +1,16 @@
-"""Rounding: turn a fractional solution of the linear relaxation into a partition.
+"""Rounding of fractional solutions of the linear relaxation to partitions.
 
-The values of the groups that contain a record sum to one, so groups with values above one half do not overlap, except
-for the solver's errors. Groups with values near one are kept, and the records of all others are regrouped (`auto`). If
-groups are small, the relaxation of a large table is mostly integral: of 20,000 records and k = 3, at most a third
-remain. The result may lose more than the best partition so far, but it is close to better ones, which warm annealing
-finds (`optimize.search`). O(n k) plus grouping the rest.
+The values of the groups that contain a given record sum to one. Groups with values above one half therefore do not
+overlap, except through solver errors. Groups with values near one are kept, and the records of all other groups are
+regrouped (`auto`). For small groups, the relaxation of a large table is mostly integral: of 20,000 records with k = 3,
+at most a third are regrouped. The result may lose more than the best partition so far, but it is close to better
+partitions, which annealing from a low temperature finds (`optimize.search`). The cost is O(n k) plus the regrouping.
 
 `improve_near` is relaxation-induced neighbourhood search (E. Danna, E. Rothberg and C. Le Pape, Exploring relaxation
 induced neighborhoods to improve MIP solutions, Mathematical Programming 102, 2005). Groups of the best partition with
-values near one are kept. The records of all others form a set-partitioning problem over the known groups among them.
-The partition is one solution; an integer programme, small where the relaxation is almost integral, finds a better one.
+values near one are kept. The records of all other groups form a set-partitioning problem over the known groups that
+hold only such records. The best partition is one solution; an integer programme, which is small if the relaxation is
+almost integral, may find a better one.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["improve_near", "round_generation", "round_groups", "round_relaxation"]
 
-# Groups with larger values are kept; if they hold less than this share of the records, rounding gives up.
+# Groups with values above KEPT are kept. If they hold less than the share ENOUGH of the records, rounding gives up.
 KEPT, ENOUGH = 0.7, 0.2
-# Rounds of guessing groups, and first-order iterations per round.
+# Maximum number of rounds that guess groups, and first-order iterations per round.
 ROUNDS, STEPS = 30, 150
 
 
 def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: State, threads: int) -> Ints | None:
-    """Return a partition that contains the groups with values near one, or None if these are few.
+    """Return a partition that contains the groups with values near one, or None if there are too few such groups.
 
-    `x` holds the values of the groups `columns` in a fractional solution. Several threads group the rest; their number
-    does not affect the result.
+    `x` holds the values of the groups `columns` in a fractional solution. The number of threads that regroup the
+    remaining records does not affect the result.
     """
     fixed = columns.take(np.flatnonzero(x > KEPT))
     # If the solver's errors let two groups overlap, discard both.
     shared = np.bincount(fixed.member, minlength=len(X)) > 1
     fixed = fixed.take(np.flatnonzero(np.bincount(fixed.owner, shared[fixed.member], len(fixed)) == 0))
     if len(X) - len(fixed.member) < k:
-        # Too few records remain for a group: release the records of one more.
+        # The remaining records are too few for a group: also regroup the records of the last kept group.
         fixed = fixed.take(np.arange(len(fixed) - 1))
     if len(fixed.member) < ENOUGH * len(X):
         return None
@@ -58,10 +59,10 @@ def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: 
 
 
 def round_generation(generation: NearGeneration, n: int, state: State) -> Ints | None:
-    """Round the latest solution of the master problem of a table of n records; None if rounding gives up."""
+    """Round the latest solution of the master problem to a partition of n records; return None if rounding fails."""
     table, columns = generation.table, generation.columns
     if not len(columns) or len(table) < n:
-        return None  # some copies are missing from the table, so its groups are not those of a partition
+        return None  # the table omits some copies of records, so its groups cannot form a partition
     labels = round_groups(
         table.rows, generation.k, columns, generation.x, state=state, threads=generation.effort.threads
     )
@@ -71,9 +72,9 @@ def round_generation(generation: NearGeneration, n: int, state: State) -> Ints |
 def round_relaxation(
     X: Floats, k: int, labels: Ints, *, state: State, seconds: float | None, threads: int
 ) -> Ints | None:
-    """Solve the linear relaxation over guessed groups and round it; None if time runs out or rounding gives up.
+    """Solve the linear relaxation over guessed groups and round it; return None if time is up or rounding fails.
 
-    `labels` is a partition that gives the sizes of the duals; `seconds=None` means no limit.
+    `labels` is a partition that sets the initial sizes of the duals; `seconds=None` means no limit.
     """
     with within(state, seconds, 0) as limited:
         table = make_near(X, k, limited)
@@ -97,10 +98,10 @@ def improve_near(
     time_limit: float | None,
     state: State,
 ) -> Ints | None:
-    """Return a partition with a smaller loss, or None.
+    """Return a partition near a solution of the relaxation that loses less than `labels`, or None.
 
-    `x` holds the values of the groups `columns` in a solution of the relaxation; missing groups count as 0. If more
-    than `largest` records would be regrouped, return None. The integer programme gives up after `nodes` nodes or
+    `x` holds the values of the groups `columns` in that solution; all other groups have the value 0. If more than
+    `largest` records would be regrouped, return None. The integer programme gives up after `nodes` nodes or
     `time_limit` seconds, or if a stop is requested.
     """
     current = {group.tobytes() for group in groups_in(labels)}

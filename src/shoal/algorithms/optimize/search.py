@@ -1,13 +1,13 @@
-"""Search: the smallest information loss within a time limit, with a proven bound on request.
+"""Search for the smallest information loss within a time limit, with a proven bound on request.
 
-Large-neighbourhood search with annealing from MDAV (`optimize.large_neighbourhood`), a set-partitioning problem over
-the groups seen (`optimize.set_partitioning`), and, on request, column generation, cuts and a proof (`optimize.proof`).
-The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for the proof of up to `PAIRED` records.
-Beyond that, near records prove the bound (`sparse.prover`).
+The search starts from MDAV and anneals by large-neighbourhood search (`optimize.large_neighbourhood`). It then solves a
+set-partitioning problem over the seen groups (`optimize.set_partitioning`). On request, column generation with cuts
+proves a bound (`optimize.proof`). The cost of a step does not depend on n. Memory is O(n (d + k)), or O(n²) for a proof
+of up to `PAIRED` records; for larger tables, near records prove the bound (`sparse.prover`).
 
-Tables beyond `REGION` records are searched in regions, on all cores, from the rounded solution of the linear relaxation
-(`optimize.relaxation_rounding`). The result depends only on the seed and the steps; with a time limit, the speed of the
-machine decides the number of steps.
+Tables of more than `REGION` records are searched in regions, on all cores, from the rounded solution of the linear
+relaxation (`optimize.relaxation_rounding`). The result depends only on the seed and the number of steps; with a time
+limit, the number of steps depends on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -42,32 +42,34 @@ from shoal.kernels.neighbours import list_size, nearest
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-PATCHED = 1024  # a step stores all pairs of two groups: larger groups are searched by light steps only
+PATCHED = 1024  # maximum k for full steps, which store all pairs of two groups; a larger k uses light steps only
 POOLED = 1 << 26  # maximum number of group members stored for recombination
-RECOMBINED = Regions(records=120, choices=20, nodes=1)  # limits of recombination without a clock
-QUICK = 4  # groups up to this size are recombined within any time limit
-STEPS_TO_RECOMBINE = 50  # per record: with fewer steps, too few groups are seen to recombine
-# Up to this number of records, proofs store all pairs (64 MB). Beyond, near records prove more in the same time (eia,
-# 4092 records: a gap of 0.5 % instead of 5 % after a minute).
+RECOMBINED = Regions(records=120, choices=20, nodes=1)  # limits of recombination without a time limit
+QUICK = 4  # maximum k for which groups are recombined within any time limit
+STEPS_TO_RECOMBINE = 50  # minimum number of steps per record for recombination; fewer steps see too few groups
+# Maximum number of records for proofs that store all pairs (64 MB). For more records, near records prove more in the
+# same time (eia, 4092 records: a gap of 0.5 % instead of 5 % after a minute).
 PAIRED = 2000
-# Without a clock, linear programmes over all pairs finish within seconds up to this number of records and this k;
-# beyond, near records are used (60 records with k = 7: the same bound in 9 s instead of minutes).
+# Maximum number of records and maximum k for proofs over all pairs without a time limit: their linear programmes finish
+# within seconds. Otherwise near records are used (60 records with k = 7: the same bound in 9 s instead of minutes).
 PAIRED_BY_STEPS = (400, 5)
-# A rounded solution of the linear relaxation is a better start than any annealing. It is annealed warm, not hot, for
-# most of the time or steps. BEFORE is the share used before the relaxation, PROVEN the share used until the bound is
-# proven (small tables, large ones). Without a proof, rounding pays off for small groups and from SECONDS_TO_ROUND
-# seconds per record, of which it uses at most half.
+# A rounded solution of the linear relaxation is a better start than any annealed partition. It is annealed for most of
+# the time or steps, from the temperature WARM instead of a hot one. BEFORE is the share of the time or steps used
+# before the relaxation, and PROVEN the share used until the bound is proven (small tables, large tables). Without a
+# proof, rounding pays off for k up to ROUNDED and at least SECONDS_TO_ROUND seconds per record. It uses at most half of
+# this time.
 BEFORE, PROVEN, WARM = 0.1, (0.85, 0.75), 0.3
 ROUNDED, SECONDS_TO_ROUND = 5, 4e-4
-# A proof on all pairs yields many such solutions, with each set of cuts and decisions. They are annealed almost cold,
-# for STEPS_TO_POLISH steps per record. Without a clock, the search before the proof uses the share POLISHED of the
-# steps. For large groups the solutions are too fractional, so the search gets a larger share before the proof (ALONE).
+# A proof over all pairs yields many such solutions, one for each set of cuts and decisions. Each is annealed from the
+# low temperature COOL, for STEPS_TO_POLISH steps per record. Without a time limit, the search before the proof uses the
+# share POLISHED of the steps. For large groups the solutions are too fractional, so the search before the proof gets
+# the larger share ALONE of the time.
 COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 
 
 @dataclass
 class Budget:
-    """The time or steps that a phase of the search may use.
+    """The time and the number of steps that a phase of the search may use.
 
     Examples
     --------
@@ -84,7 +86,7 @@ class Budget:
         self.began = time.monotonic()
 
     def used(self, steps: int) -> float:
-        """Return the used share of the seconds or of the steps, whichever is larger."""
+        """Return the used share of the time or of the steps, whichever is larger."""
         share = steps / self.steps if self.steps else float(self.steps == 0)
         return share if self.seconds is None else max(share, (time.monotonic() - self.began) / max(self.seconds, 1e-9))
 
@@ -101,14 +103,14 @@ def search(
     threads: int | None,
     start: object = None,
 ) -> Outcome:
-    """Group the records as well as time allows; the registry describes the options."""
+    """Group the records with the smallest loss found within the limits; the registry describes the options."""
     n = len(X)
     if time_limit is None and steps is None:
         time_limit = SEARCH_SECONDS
     chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     large = not _paired(n, k, time_limit) if bound else n > REGION and k <= ROUNDED
     _compile(bound=bound, large=large)
-    # Each part checks the clock between its steps; long parts are stopped.
+    # Each phase checks the clock between its steps; a phase that takes too long is stopped.
     with within(state, time_limit, n) as limited:
         initial = None if start is None else split_large(X, initial_labels(start, n, k, "search"), k)
         run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
@@ -118,7 +120,7 @@ def search(
 
 
 def _paired(n: int, k: int, time_limit: float | None) -> bool:
-    """Return whether the proof uses all pairs of records instead of near ones."""
+    """Return True if the proof uses all pairs of records instead of near records only."""
     if time_limit is None:
         return n <= PAIRED_BY_STEPS[0] and k <= PAIRED_BY_STEPS[1]
     return n <= PAIRED
@@ -127,7 +129,7 @@ def _paired(n: int, k: int, time_limit: float | None) -> bool:
 @cache
 def _compile(*, bound: bool, large: bool) -> None:
     """Search a tiny table to compile the kernels outside the time limit."""
-    # Large tables need an example with a fractional relaxation, as cuts have kernels too.
+    # For large tables, the tiny table must have a fractional relaxation, which compiles the kernels of cuts too.
     n, k = (60, 3) if large else (12, 2)
     tiny = _Search(np.random.default_rng(0).normal(size=(n, 2)), k, fresh_state(), 0, 1)
     if bound and large:
@@ -141,7 +143,7 @@ def _compile(*, bound: bool, large: bool) -> None:
 
 
 class _Search:
-    """One search: the best partition so far, the groups seen, and the progress."""
+    """The state of one search: the best partition so far, the seen groups and the progress."""
 
     def __init__(self, X: Floats, k: int, state: State, seed: int, threads: int, start: Ints | None = None) -> None:
         self.X, self.k, self.state, self.seed, self.threads = X, k, state, seed, threads
@@ -149,16 +151,16 @@ class _Search:
         self.began = time.monotonic()
         self.steps = 0
         self.round = 0
-        # The start is quick and must be complete, so it ignores stop requests.
+        # The initial partition takes little time and must be complete, so it ignores stop requests.
         self.best = partition_of(X, mdav_start(X, k, seed, fresh_state()) if start is None else start)
         self.scale = self.best.loss / self.n
         self.alone = self.n <= REGION
         self.near = np.zeros((self.n, 0), dtype=np.int64)
         if self.n >= 2 * k and k <= PATCHED:
-            # The lists of large tables may be approximate: the search should begin within seconds.
+            # Large tables use approximate lists so that the search begins within seconds.
             count, step = list_size(self.n, k)
             self.near = nearest(X, count, step=step, slack=0.0 if self.alone else 1.0)
-        # A step or two per record fill this number of places; 0 where set partitioning would be hopeless.
+        # The size of the column pool: one or two steps per record fill it. It is 0 where set partitioning is hopeless.
         places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone and k <= PATCHED else 0
         while places * (2 * k - 1) > POOLED:
             places //= 2
@@ -166,23 +168,23 @@ class _Search:
         publish(state, steps=0, sse=self.best.loss)
 
     def improve_start(self) -> None:
-        """Run one light step per record, which every time limit allows unless the table is large."""
+        """Run one light step per record; on small tables, ignore the time limit and stop requests."""
         if self.n >= 2 * self.k:
             self._take_light_steps(1, self.seed, fresh_state() if self.alone else self.state)
 
     def _take_light_steps(self, steps: float, seed: int, state: State) -> None:
-        """Run `steps` light steps per record from the best partition."""
+        """Run `steps` light steps per record from the best partition, and keep the result if it is better."""
         X = self.X - self.X.mean(axis=0)
         self._take(anneal_by_exchange(X, self.k, self.best.labels, steps, seed, state, self.threads))
 
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
-        """Anneal, recombine the groups seen, then anneal from there at a lower temperature."""
+        """Anneal, recombine the seen groups, then anneal the result at a lower temperature."""
         if self.n < 2 * self.k:
             proof = few_records(self.X, self.k)
             return Outcome(
                 self.best.labels, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof
             )
-        if not self.best.loss:  # nothing to gain
+        if not self.best.loss:  # the loss is already 0
             return Outcome(self.best.labels, facts=self._facts())
         seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         if self._roundable(seconds, steps):
@@ -202,7 +204,7 @@ class _Search:
         return Outcome(self.best.labels, facts=self._facts())
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
-        """Return whether there is time to recombine: linear programmes of large groups or tables need longer."""
+        """Return True if the limits leave time to recombine groups, which takes longer for large groups or tables."""
         if self.k > PATCHED:
             return False
         if seconds is None:
@@ -210,13 +212,13 @@ class _Search:
         return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
 
     def _roundable(self, seconds: float | None, steps: int | None) -> bool:
-        """Return whether there is time to solve the linear relaxation of a large table."""
+        """Return True if the table is large and the limits leave time to solve its linear relaxation."""
         if self.alone or self.k > ROUNDED:
             return False
         return (steps or 0) >= STEPS_TO_RECOMBINE * self.n if seconds is None else seconds >= SECONDS_TO_ROUND * self.n
 
     def _by_rounding(self, seconds: float | None, steps: int | None) -> Outcome:
-        """Anneal briefly, solve the linear relaxation, and anneal from its rounded solution."""
+        """Anneal briefly, solve the linear relaxation, then anneal its rounded solution."""
         until = None if seconds is None else time.monotonic() + seconds
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         rounded = round_relaxation(
@@ -226,11 +228,11 @@ class _Search:
         return Outcome(self.best.labels, facts=self._facts())
 
     def _go_on(self, rounded: Ints | None, until: float | None, steps: int | None) -> None:
-        """Anneal for the remaining time or steps, warm from a rounded solution or hot from the best partition."""
+        """Anneal a rounded solution (warm) or the best partition (hot) for the remaining time or steps."""
         self.anneal(self._rest(until, steps), 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
 
     def _recombine_regions(self) -> None:
-        """Choose among the seen groups in small regions, twice; the result depends on the groups alone."""
+        """Recombine the seen groups in small regions, in two turns with different borders and without a clock."""
         candidates = GroupColumns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
             self._take(
@@ -246,10 +248,10 @@ class _Search:
             )
 
     def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
-        """Anneal for a part of the time, then prove a bound and improve the partition along the way."""
+        """Anneal for part of the time, then prove a bound and improve the partition along the way."""
         if self.n < 2 * self.k:
             return self.without_bound(time_limit, steps)
-        # The sums over near records prove a first bound immediately.
+        # The sums of the distances to near records prove a first bound immediately.
         paired = _paired(self.n, self.k, time_limit)
         table = None if paired else make_near(self.X, self.k, self.state)
         if table is not None:
@@ -267,7 +269,7 @@ class _Search:
         )
 
     def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> ProofResult:
-        """Prove a bound on all pairs of records and use it to improve the partition."""
+        """Prove a bound over all pairs of records, and use the proof to improve the partition."""
         share = BEFORE if self.k <= ROUNDED else ALONE
         self.anneal(
             Budget(seconds and share * seconds, None if steps is None else int(POLISHED * steps)), 1.5, 0.0, share
@@ -276,14 +278,14 @@ class _Search:
         result = prove(self._incumbent(), columns_in(self.column_pool), until, polish)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
-            # A proof that gave up early leaves time to continue from its result.
+            # If the proof gave up early, anneal its result for the remaining time.
             self.anneal(self._rest(until, steps), 0.1, 1.0, 1.0)
         return result
 
     def _prove_near(
         self, seconds: float | None, until: float | None, steps: int | None, table: NearTable | None
     ) -> ProofResult:
-        """Prove a bound on near records, and anneal from the rounded solution of the relaxation."""
+        """Prove a bound from near records, then anneal the rounded solution of the relaxation."""
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         share = PROVEN[0] if self.alone else PROVEN[1]
         result = bound_from(
@@ -296,7 +298,10 @@ class _Search:
         return result
 
     def _polish(self, columns: GroupColumns, x: Floats, total_steps: int | None) -> Ints | None:
-        """Round a solution of the relaxation, then anneal briefly and almost cold, in at most `total_steps`."""
+        """Round a solution of the relaxation, then anneal it briefly from a low temperature.
+
+        The whole search takes at most `total_steps` steps.
+        """
         rounded = round_groups(self.X, self.k, columns, x, state=self.state, threads=self.threads)
         if rounded is None:
             return None
@@ -314,11 +319,11 @@ class _Search:
 
     @staticmethod
     def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
-        """Return a share of the seconds and of the steps; the first limit reached ends the phase."""
+        """Return a budget with a share of the seconds and of the steps; the first limit reached ends the phase."""
         return Budget(None if seconds is None else seconds * share, None if steps is None else int(steps * share))
 
     def _rest(self, until: float | None, steps: int | None) -> Budget:
-        """Return the remaining time, and the remaining steps of the whole search."""
+        """Return a budget with the remaining time and the remaining steps of the whole search."""
         seconds = None if until is None else max(0.0, until - time.monotonic())
         return Budget(seconds, None if steps is None else max(0, steps - self.steps))
 
@@ -337,7 +342,7 @@ class _Search:
         return {"seed": self.seed, "steps": self.steps}
 
     def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float, start: Ints | None = None) -> None:
-        """Anneal from a partition, by default the best; cool with the used share of the budget, down to 0 at 95 %."""
+        """Anneal from `start` (default: the best partition), cooling to 0 by the time 95 % of the budget is used."""
         begin = self.best if start is None else partition_of(self.X, start)
         if self.k > PATCHED:
             self._exchange(budget, done_from, done_to)
@@ -361,16 +366,16 @@ class _Search:
             if value < best_loss:
                 best, best_loss = labels.copy(), value
             if budget.steps is None:
-                # Rounds of 0.02 s (alone) or a second (in regions) follow the clock closely.
+                # Each round takes about 0.02 s (alone) or 1 s (in regions), so the search follows the clock closely.
                 aim = min(0.02 if self.alone else 1.0, (budget.seconds or 1.0) / 20)
                 size = int(np.clip(size * aim / max(time.monotonic() - began, 1e-4), size / 4, size * 4)) + 1
             self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * min(used, 1.0)))
             publish(self.state, steps=self.steps, sse=best_loss)
-        # The sum of the changes has accumulated a rounding error per step.
+        # Recompute the loss, because the sum of the changes has accumulated a rounding error per step.
         self.best = partition_of(self.X, best)
 
     def _exchange(self, budget: Budget, done_from: float, done_to: float) -> None:
-        """Run light steps in rounds, a fixed number per record in each."""
+        """Run light steps in rounds, with a fixed number of steps per record in each round."""
         first = self.steps
         while not self.state[STOP]:
             used = budget.used(self.steps - first)

@@ -1,10 +1,11 @@
-"""Separation: search locally for the cuts that a fractional solution violates most.
+"""Separation: a local search for the cuts that a fractional solution violates most.
 
-For each kind of weights (`optimize.cuts`) and each record of a fractional group, records are added one by one so that
-the left side grows most, then exchanged while it grows. Only records with strong links (shared fractional groups) to a
-record of the cut are tried. With r records an exchange costs O(r · links · groups of a record).
+For each kind of weights (`optimize.cuts`), a cut starts from each record of a fractional group. It repeatedly adds the
+record that increases the left side most, then exchanges records while the left side grows. The candidates are records
+with strong links (shared groups of large value) to a record of the cut. With r records, an exchange costs
+O(r · links · groups per record).
 
-This is a heuristic: its cuts are valid and violated, but it may miss violated cuts.
+This is a heuristic: its cuts are valid and violated, but it may miss other violated cuts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["violated_cuts"]
 
-# Numerators and denominator: up to five records, the undominated weights of Pecin et al. (2017); then odd sets.
+# Numerators and denominator of the weights: for up to five records, the undominated weights of Pecin et al. (2017);
+# then odd sets.
 KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((1, 1, 1), 2),
     ((2, 1, 1, 1), 3),
@@ -36,31 +38,31 @@ KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((1, 1, 1, 1, 1, 1, 1), 3),
     ((1, 1, 1, 1, 1, 1, 1, 1, 1), 2),
 )
-# Strongest links of a record to try.
+# Maximum number of links to try per record, strongest first.
 _LINKS = 16
-# The value, for a growing cut, of a column whose coefficient still rounds down.
+# While a cut grows, this share of the value of a column that already holds a record of the cut counts as a gain.
 _PARTIAL = 0.15
-# Maximum number of exchanges per place of a cut; one or two are common.
+# Maximum number of exchanges per position of a cut; one or two are common.
 _EXCHANGES = 100
 
 
 class _Cut(NamedTuple):
-    """A cut under construction, and the fractional solution that it should cut off."""
+    """A cut under construction, with the fractional solution that it should cut off."""
 
     first: Ints  # the columns of record i are column[first[i]:first[i + 1]]
     column: Ints
     x: Floats  # the value of each column
     links: Ints  # (n, _LINKS): the records with the strongest links to each record, padded with −1
-    parts: Ints  # the numerators of the places
-    denominator: int  # the denominator
-    records: Ints  # the record at each place, −1 if it is empty
-    inside: Ints  # 1 for the records of the cut
+    parts: Ints  # the numerator of the weight at each position
+    denominator: int  # the denominator of all weights
+    records: Ints  # the record at each position, −1 if it is empty
+    inside: Ints  # 1 for the records of the cut, 0 for all others
     weight: Ints  # for each column, the sum of its records' numerators
 
 
 @kernel
 def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
-    """Return the gain of the left side by a record; a column shared with other records counts a little in any case."""
+    """Return the gain in the left side from a record, plus the share `partial` of each column shared with the cut."""
     total, part, denominator = 0.0, cut.parts[place], cut.denominator
     for at in range(cut.first[record], cut.first[record + 1]):
         c = cut.column[at]
@@ -72,7 +74,7 @@ def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
 
 @kernel
 def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
-    """Put a record into a place (sign 1) or remove it (−1)."""
+    """Put a record at a position of the cut (sign 1) or remove it (sign −1)."""
     cut.records[place] = record if sign > 0 else -1
     cut.inside[record] = sign > 0
     for at in range(cut.first[record], cut.first[record + 1]):
@@ -81,7 +83,7 @@ def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
 
 @kernel
 def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
-    """Return the free record that gains most among those linked to a record in another place, and its gain."""
+    """Return the free record, linked to the cut, that has the largest gain at a position, and this gain."""
     best, greatest = -1, -np.inf
     for b in range(len(cut.records)):
         if b != place and cut.records[b] >= 0:
@@ -95,7 +97,7 @@ def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
 
 @kernel
 def _fill(cut: _Cut, record: int, place: int) -> float:
-    """Fill the places, starting with one record, while linked records exist; return the left side."""
+    """Fill the positions of a cut from one record, while linked records exist; return the left side."""
     total = _gain(cut, place, record, 0.0)
     _put(cut, place, record, 1)
     for a in range(len(cut.parts)):
@@ -110,7 +112,7 @@ def _fill(cut: _Cut, record: int, place: int) -> float:
 
 @kernel
 def _exchange(cut: _Cut, total: float) -> float:
-    """Exchange the records of a full cut one by one while that gains; return the left side."""
+    """Exchange records of a full cut, one at a time, while the left side grows; return the left side."""
     r = len(cut.parts)
     unchanged, a = 0, 0
     for _ in range(_EXCHANGES * r):
@@ -131,7 +133,7 @@ def _exchange(cut: _Cut, total: float) -> float:
 
 @kernel
 def _search(cut: _Cut, starts: Ints, threshold: float, state: State) -> tuple[Ints, Floats]:
-    """Return the records of the violated cuts of one kind, and the violations; fewer if a stop is requested."""
+    """Return the records and violations of the violated cuts of one kind; after a stop request, some are missing."""
     r = len(cut.parts)
     right = cut.parts.sum() // cut.denominator
     rows, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
@@ -153,7 +155,7 @@ def _search(cut: _Cut, starts: Ints, threshold: float, state: State) -> tuple[In
 
 @kernel
 def _pick(records: Ints, n: int, each: int, limit: int) -> Ints:
-    """Return the selected rows in order: at most `limit`, no record in more than `each` of them."""
+    """Select up to `limit` rows in order, with no record in more than `each` of them; return their numbers."""
     times, picked, count = np.zeros(n, dtype=np.int64), np.empty(len(records), dtype=np.int64), 0
     for row in range(len(records)):
         free = count < limit
@@ -168,7 +170,7 @@ def _pick(records: Ints, n: int, each: int, limit: int) -> Ints:
 
 
 def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
-    """Return the columns of each record (first, column), and the records most linked to it, padded with −1."""
+    """Return the columns of each record (first, column), and the records most strongly linked to it, padded with −1."""
     from scipy.sparse import csr_array
 
     holds = csr_array((np.ones(len(columns.member)), columns.member, columns.start), shape=(len(columns), n))
@@ -186,7 +188,10 @@ def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]
 def violated_cuts(
     columns: GroupColumns, x: Floats, n: int, *, threshold: float, limit: int, each: int, state: State
 ) -> Cuts:
-    """Return violated cuts, the worst first: up to `limit` of each kind, no record in more than `each` of them."""
+    """Return violated cuts of each kind, largest violation first.
+
+    At most `limit` cuts of a kind are returned, and at most `each` of these contain the same record.
+    """
     used = np.flatnonzero(x > 1e-4)
     part, x = columns.take(used), x[used]
     open_ones = np.unique(part.member[np.repeat(x < 1 - 1e-4, part.sizes)])
@@ -200,7 +205,7 @@ def violated_cuts(
         records, weight = np.full(len(parts), -1), np.zeros(len(x), dtype=np.int64)
         cut = _Cut(first, column, x, links, np.array(parts), denominator, records, np.zeros(n, dtype=np.int64), weight)
         rows, excess = _search(cut, starts, threshold, state)
-        # Several starts find the same cut: identify it by its sorted records, each with its numerator.
+        # Several starts may find the same cut: identify a cut by its sorted pairs of record and numerator.
         coded = np.sort(rows * (denominator + 1) + cut.parts, axis=1)
         coded = coded[np.argsort(-np.round(excess, 9), kind="stable")]
         coded = coded[np.sort(np.unique(coded, axis=0, return_index=True)[1])]

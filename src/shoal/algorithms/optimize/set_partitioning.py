@@ -1,12 +1,13 @@
-"""Set partitioning: choose groups that cover every record once, at the least SSE. Solved by HiGHS.
+"""Set partitioning by HiGHS: choose groups that cover every record once with the smallest total SSE.
 
-An integer programme: exponential in the worst case, seconds if reduced costs have reduced the columns.
+This integer programme takes exponential time in the worst case, but seconds if only columns of small reduced cost are
+left.
 
-A large table is divided into regions of whole groups (`optimize.regions`). In each region a programme chooses among the
-groups inside it that rank first: by reduced cost, as a better partition has only groups of small reduced cost
-(`optimize.proof`), or by mean squared error without multipliers. Every turn has different regions, so that groups
-across a border get a chance later. O(n) plus the programmes, which are limited in time or, without a clock, in nodes.
-The SSE of each choice is recomputed, and a better one is accepted.
+A large table is divided into regions of whole groups (`optimize.regions`). In each region, an integer programme chooses
+among the first-ranked groups inside the region. Groups are ranked by reduced cost, since a better partition has only
+groups of small reduced cost (`optimize.proof`), or by mean squared error if there are no multipliers. The regions
+change every turn, so that groups across a border can be chosen later. The cost is O(n) plus the programmes, which have
+a time limit or, without one, a node limit. The SSE of each choice is recomputed; only a better choice is accepted.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ __all__ = ["Choice", "Regions", "choose", "improve", "recombine_regions"]
 
 @dataclass(frozen=True)
 class Choice:
-    """The best choice of groups."""
+    """The best choice of groups that the solver found."""
 
-    labels: Ints | None  # the group of each record; None without an improvement on the incumbent
-    proven: bool  # true if no choice among the columns is better than this one or the incumbent
+    labels: Ints | None  # the group of each record; None if the choice does not improve on the incumbent
+    proven: bool  # true if no choice of columns is better than this choice or the incumbent
 
 
 def choose(
@@ -47,11 +48,11 @@ def choose(
     nodes: int | None = None,
     state: State,
 ) -> Choice:
-    """Choose groups with a total SSE below `upper`.
+    """Choose groups that cover every record once, with a total SSE below `upper`.
 
-    `cuts` tighten the solver's relaxation; every partition satisfies them. `incumbent` holds the numbers of the columns
-    of a known solution, to start from. The solver gives up after `time_limit` seconds or `nodes` nodes; it stops at its
-    next step if requested.
+    `cuts`, which every partition satisfies, tighten the solver's relaxation. `incumbent` holds the column numbers of a
+    known solution, from which the solver starts. The solver gives up after `time_limit` seconds or `nodes` nodes, or if
+    a stop is requested.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def improve(
     nodes: int | None = None,
     state: State,
 ) -> Choice:
-    """Choose a partition of lower SSE among the groups of a partition and others; see `choose`.
+    """Choose a partition with a smaller SSE from the groups of a partition and other groups; see `choose`.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def improve(
 
 
 def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
-    """Return the integer programme: cover every record once, at the least SSE in units of `unit`."""
+    """Return the integer programme that covers every record once with the smallest SSE, in units of `unit`."""
     import highspy
 
     count = len(columns)
@@ -154,7 +155,7 @@ def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
 
 
 def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | None:
-    """Return the labels of the solver's choice if it is a partition and better; both are verified."""
+    """Return the labels of the solver's choice if it is verified to be a better partition, otherwise None."""
     if len(x) != len(columns):
         return None
     selected = np.flatnonzero(x > 0.5)
@@ -168,12 +169,12 @@ def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | N
 
 @dataclass(frozen=True)
 class Regions:
-    """The size of regions and the limits of their integer programmes."""
+    """The maximum size of regions and the limits of their integer programmes."""
 
-    records: int  # maximum per region
-    choices: int  # groups per record to choose from, in addition to those of the partition
-    nodes: int  # limit of branching, without a clock
-    seconds: float = np.inf  # limit of branching, with a clock
+    records: int  # maximum number of records per region
+    choices: int  # maximum number of groups per record to choose from, in addition to the groups of the partition
+    nodes: int  # node limit of a programme when there is no time limit
+    seconds: float = np.inf  # time limit of a programme when the whole search has a time limit
 
 
 def recombine_regions(
@@ -187,10 +188,10 @@ def recombine_regions(
     until: float | None = None,
     state: State,
 ) -> Ints:
-    """Recombine the groups in regions and return a partition that loses no more.
+    """Recombine groups within regions, and return a partition that loses no more than `labels`.
 
-    Groups of `columns` with the smallest `rank` come first; the seed determines the regions. The search ends at the
-    `time.monotonic` `until`; None limits the nodes of each programme instead.
+    The programme of a region uses the groups of `columns` with the smallest `rank`; the seed determines the regions.
+    The search ends at the `time.monotonic` value `until`; if `until` is None, each programme has a node limit instead.
 
     Examples
     --------

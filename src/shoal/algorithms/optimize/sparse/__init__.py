@@ -1,1 +1,1 @@
-"""Proof at any size: lower bounds in O(n) memory, from groups of near records in a kd-tree."""
+"""Proofs for tables of any size: lower bounds in O(n) memory, from groups of near records in a kd-tree."""

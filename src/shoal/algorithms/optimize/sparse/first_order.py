@@ -1,15 +1,15 @@
-r"""Solve the master problem by a first-order method: primal-dual steps with restarts, O(entries) time and memory each.
+r"""A first-order method for the master problem: primal-dual steps with restarts, in O(entries) time and memory each.
 
-Choose x ≥ 0 of least Σ c_G x_G so that every record is covered once and Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R.
-The steps are those of A. Chambolle and T. Pock (2011) with diagonal scaling. The adaptive step size, the restarts from
-averages and the primal weight come from PDLP (D. Applegate, M. Díaz, O. Hinder, H. Lu, M. Lubin, B. O'Donoghue and
-W. Schudy 2021): with ω the primal weight and η the step size,
+The problem is to choose x ≥ 0 with the smallest Σ c_G x_G that covers every record once and satisfies
+Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R. The steps are those of A. Chambolle and T. Pock (2011) with diagonal
+scaling. The adaptive step size, the restarts from averages and the primal weight are those of PDLP (D. Applegate,
+M. Díaz, O. Hinder, H. Lu, M. Lubin, B. O'Donoghue and W. Schudy 2021). With primal weight ω and step size η, a step is
 
     x ← [x − η/(ω S_G) (c_G − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋)]⁺,    π ← π + η ω s_i (1 − coverage of 2x_new − x_old),
 
-and similarly for the prices μ ≥ 0. s_i is about the size of the dual of record i, S_G the mean of s over G: a record
-far from all others, with a dual a million times the usual, takes steps in proportion. A record with s_i = 0 keeps its
-dual.
+and similarly for the prices μ ≥ 0. The scale s_i is about the size of the dual of record i, and S_G is the mean of s
+over G. A record far from all others, whose dual is a million times the usual, therefore takes proportionally larger
+steps. A record with s_i = 0 keeps its dual.
 
 The multipliers are nearly optimal but not feasible. `sparse.repair` makes them feasible, and its proof does not rely on
 this module.
@@ -28,23 +28,24 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Iterate", "Programme", "solve", "start_point"]
 
-# Steps between two checks of the error; shares of the error at the last restart that trigger another.
+# Number of steps between two checks of the error.
 _LOOK = 40
+# Restart criteria: two shares of the error at the last restart, and the steps since then as a share of all steps.
 _ENOUGH, _PROGRESS, _LONG = 0.2, 0.8, 0.36
 
 
 class Programme(NamedTuple):
-    """The linear programme over some groups."""
+    """The linear programme over the current groups."""
 
     start: Ints  # the records of group j are member[start[j]:start[j + 1]]
     member: NDArray[np.int32]
     cost: Floats
-    weight: Floats  # S
-    scale: Floats  # s
+    weight: Floats  # the scale S of each group
+    scale: Floats  # the scale s of each record
     entry: Ints  # the cuts of group j are cut[entry[j]:entry[j + 1]], with coefficients `times`
     cut: Ints
     times: Floats
-    limits: Floats  # the right sides of cuts
+    limits: Floats  # the right side of each cut
     cut_scale: Floats  # the scale s of each cut
 
 
@@ -59,7 +60,7 @@ class Iterate(NamedTuple):
 
 
 def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Iterate:
-    """Return a starting point."""
+    """Return the starting point with the given group values, duals and prices."""
     point = Iterate(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
     _cover(programme, point)
     return point
@@ -67,7 +68,7 @@ def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) 
 
 @kernel
 def _cover(p: Programme, point: Iterate) -> None:
-    """Compute the coverage of records and the left sides of cuts."""
+    """Compute how often x covers each record, and the left side of each cut."""
     for j in range(len(p.cost)):
         if point.x[j] > 0.0:
             for a in range(p.start[j], p.start[j + 1]):
@@ -89,7 +90,7 @@ def _rest(p: Programme, point: Iterate, j: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _primal_step(p: Programme, point: Iterate, to: Iterate, step: float) -> float:
-    """Update x; return the squared length of the step."""
+    """Write the next x to `to`; return the squared length of the step."""
     for i in range(len(to.covered)):
         to.covered[i] = 0.0
     for c in range(len(to.used)):
@@ -112,7 +113,7 @@ def _primal_step(p: Programme, point: Iterate, to: Iterate, step: float) -> floa
 
 @kernel(counted=False, inner=True)
 def _dual_step(p: Programme, point: Iterate, to: Iterate, step: float) -> tuple[float, float]:
-    """Update the multipliers; return the squared length of the step and its product with the step of x."""
+    """Write the next multipliers to `to`; return the squared length of the step and its product with the step in x."""
     moved, cross = 0.0, 0.0
     for i in range(len(point.duals)):
         to.duals[i] = point.duals[i]
@@ -132,7 +133,7 @@ def _dual_step(p: Programme, point: Iterate, to: Iterate, step: float) -> tuple[
 
 @kernel(counted=False, inner=True)
 def _error(p: Programme, point: Iterate) -> float:
-    """Return the distance of a point from optimality: infeasibilities and gap, relative to the sum of s."""
+    """Return the error of a point: its primal and dual infeasibilities and its gap, relative to the sum of s."""
     primal, dual, size, gap = 0.0, 0.0, 0.0, 0.0
     for i in range(len(point.duals)):
         miss = 1.0 - point.covered[i]
@@ -152,7 +153,7 @@ def _error(p: Programme, point: Iterate) -> float:
 
 @kernel(counted=False, inner=True)
 def _add(total: Iterate, share: float, point: Iterate) -> None:
-    """Add a share of a point to a sum of points."""
+    """Add `share` times a point to a sum of points."""
     for j in range(len(point.x)):
         total.x[j] += share * point.x[j]
     for i in range(len(point.duals)):
@@ -165,7 +166,7 @@ def _add(total: Iterate, share: float, point: Iterate) -> None:
 
 @kernel(counted=False, inner=True)
 def _set(to: Iterate, share: float, point: Iterate) -> None:
-    """Set a point to a share of another."""
+    """Set a point to `share` times another point."""
     for j in range(len(point.x)):
         to.x[j] = share * point.x[j]
     for i in range(len(point.duals)):
@@ -176,7 +177,7 @@ def _set(to: Iterate, share: float, point: Iterate) -> None:
 
 @kernel(counted=False, inner=True)
 def _primal_weight(p: Programme, point: Iterate, anchor: Iterate, omega: float) -> float:
-    """Return the primal weight after a restart: halfway, in logarithms, to the ratio of the distances travelled."""
+    """Return the new primal weight: the geometric mean of `omega` and the ratio of dual to primal distances moved."""
     primal, dual = 0.0, 0.0
     for j in range(len(point.x)):
         primal += p.weight[j] * (point.x[j] - anchor.x[j]) ** 2
@@ -194,9 +195,9 @@ def _primal_weight(p: Programme, point: Iterate, anchor: Iterate, omega: float) 
 def solve(
     p: Programme, point: Iterate, to: Iterate, mean: Iterate, anchor: Iterate, steps: int, omega: float, state: State
 ) -> tuple[float, float]:
-    """Run steps from a point, in place; return the primal weight to continue with, and the remaining error.
+    """Run steps from a point, which is updated in place; return the new primal weight and the remaining error.
 
-    `to`, `mean` and `anchor` are scratch points, all zero.
+    `to`, `mean` and `anchor` are scratch points, which must be zero.
     """
     _set(anchor, 1.0, point)
     error = last = _error(p, point)

@@ -1,9 +1,9 @@
-"""Column generation at any size: guess groups, list all that are missing, and return their multipliers.
+"""Column generation for tables of any size, over groups of near records.
 
-`sparse.first_order` solves the master problem over the current groups. Groups that its multipliers make too cheap are
-guessed from the neighbours of each record (`optimize.heuristic_pricing`), later listed exactly (`sparse.repair`), which
-proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`). Memory
-O(n): a few dozen groups per record.
+`sparse.first_order` solves the master problem over the current groups. Groups of negative reduced cost are first
+guessed from the neighbours of each record (`optimize.heuristic_pricing`). Later they are all listed (`sparse.repair`),
+and each complete list proves a bound. Finally, cuts that the fractional solution violates are added
+(`optimize.separation`). Memory is O(n), for a few dozen groups per record.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["NearGeneration", "first_duals"]
 
-# Records for which one thread guesses groups in one call.
+# Number of records for which one thread guesses groups in one call.
 _CHUNK = 8192
-# Guessing ends when it finds fewer new groups per record than this.
+# Guessing ends after a round that finds fewer new groups per record than this.
 _FEW = 0.02
 # Maximum number of groups per record in the master problem.
 _KEEP = 40
-# Largest increase of a dual in a repair, as a share of its size: without cuts, and with cuts.
+# Maximum increase of a dual in a repair, as a share of its scale: without cuts, and with cuts.
 _OVER, _OVER_CUT = 0.01, 0.003
 
 
 def first_duals(X: Floats, labels: Ints) -> Floats:
-    """Distribute the SSE of each group over its records, half equally and half by distance from the centroid.
+    """Distribute the SSE of each group over its records, half equally and half by squared distance to the centroid.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def first_duals(X: Floats, labels: Ints) -> Floats:
 
 
 class NearGeneration:
-    """A master problem, its groups, and its latest multipliers, all indexed by places of the table.
+    """A master problem over near records, with its groups and latest multipliers; records are positions of the table.
 
-    `labels` is a partition of the places, which gives the sizes of the duals; `effort` limits each listing.
+    `labels` is a partition of the positions, which sets the scales of the duals; `effort` limits each listing.
     """
 
     def __init__(self, table: NearTable, k: int, labels: Ints, effort: Effort) -> None:
@@ -63,7 +63,7 @@ class NearGeneration:
         self.scale = self._scales()
         self.cuts = no_cuts()
         self.omega = 1.0
-        # The sum of random words, one per record, identifies a group.
+        # A group is identified by the sum of the random words of its records.
         self._word = np.random.default_rng(5).integers(0, 2**63, n, dtype=np.uint64)
         self.columns = GroupColumns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
         self.x = np.empty(0)
@@ -72,7 +72,7 @@ class NearGeneration:
             self.guess(share * self.duals, np.inf)
 
     def _scales(self) -> Floats:
-        """Return the size of each dual: half its first guess plus half that of the k nearest, at least the floor."""
+        """Return the scale of each dual: the average first guess at and around its record, at least the floor."""
         table = self.table
         around = self.duals[table.near[:, : self.k]].mean(axis=1)
         scale = np.maximum(0.5 * self.duals + 0.5 * around, table.floor)
@@ -83,14 +83,14 @@ class NearGeneration:
         return len(self.columns)
 
     def relax(self, rounds: int, steps: int, over: Callable[[], bool]) -> None:
-        """Solve the master problem and guess groups in turn, while many are found."""
+        """Alternate between solving the master problem and guessing groups, until a round finds few new groups."""
         for _ in range(rounds):
             self.solve(steps)
             if over() or self.guess(self.duals, -1e-6) < _FEW * len(self.table):
                 return
 
     def guess(self, duals: Floats, below: float) -> int:
-        """Guess a group for every record; add those whose reduced cost is below a share of their duals' sizes."""
+        """Guess a group for every record, and add the groups that `add` accepts; return the number of new groups."""
         n, state = len(self.table), self.effort.state
 
         def part(a: int) -> Ints:
@@ -101,7 +101,7 @@ class NearGeneration:
         return self.add(GroupColumns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
 
     def add(self, groups: GroupColumns, duals: Floats, below: float) -> int:
-        """Add new groups if their reduced cost is below a share of their duals' sizes."""
+        """Add new groups whose reduced cost is below `below` times the sum of their scales; return the number added."""
         if not len(groups):
             return 0
         at = groups.start[:-1]
@@ -125,7 +125,7 @@ class NearGeneration:
         self.columns, self.x, self._keys = self.columns.take(which), self.x[which], self._keys[which]
 
     def prune(self) -> None:
-        """Keep the groups in use and those with the smallest reduced costs."""
+        """Keep the groups in use and the groups with the smallest reduced costs."""
         room = _KEEP * len(self.table)
         if len(self) > room:
             rest = np.where(self.x > 0.0, -np.inf, self.rest() / self._weights())
@@ -142,7 +142,7 @@ class NearGeneration:
     def solve(self, steps: int) -> None:
         """Run first-order steps towards the optimum of the master problem."""
         n, columns, cuts = len(self.table), self.columns, self.cuts
-        # Sorted by their first records, groups find the duals that they need in the cache.
+        # Sort the groups by their first records: the duals that they need are then in the processor's cache.
         self._take(np.argsort(columns.member[columns.start[:-1]], kind="stable"))
         columns = self.columns
         column, cut, times = cut_entries(columns, n, cuts)
@@ -162,10 +162,10 @@ class NearGeneration:
         self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
 
     def repair(self, mix: float) -> tuple[FeasibleDuals, Cuts] | None:
-        """Prove a bound, and add the groups that were missing; return the bound with its cuts.
+        """Prove a bound and add the listed groups that are missing; return the bound and its cuts.
 
-        The multipliers are mixed with those of `NearTable.floor`, which are feasible: a smaller share violates fewer
-        groups, which are all listed sooner. None if there are too many.
+        The share `mix` of the multipliers is combined with the feasible duals `NearTable.floor`. With a smaller share,
+        fewer groups violate the multipliers, so listing takes less time. Return None if there are too many groups.
         """
         share = _OVER_CUT if len(self.cuts) else _OVER
         duals, cuts = mix * self.duals + (1.0 - mix) * self.table.floor, self.cuts.priced(mix * self.cuts.price)
@@ -178,7 +178,7 @@ class NearGeneration:
         return proven, cuts
 
     def cut(self, threshold: float) -> int:
-        """Add cuts that the fractional solution violates, and drop unpriced ones; return the number of new cuts."""
+        """Drop unpriced cuts, and add cuts that the fractional solution violates; return the number of new cuts."""
         n = len(self.table)
         self.cuts = self.cuts.take(np.flatnonzero(self.cuts.price > 0.0))
         violated = violated_cuts(
@@ -192,7 +192,7 @@ class NearGeneration:
         return len(added)
 
     def _cut_keys(self, cuts: Cuts) -> NDArray[np.uint64]:
-        """Return a number per cut that identifies its weighted records."""
+        """Return a number for each cut that identifies its records and weights."""
         if not len(cuts):
             return np.empty(0, dtype=np.uint64)
         words = self._word[cuts.member] * cuts.part.astype(np.uint64)

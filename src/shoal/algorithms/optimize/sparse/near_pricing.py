@@ -1,22 +1,24 @@
-r"""Exact pricing at any size: list all groups of negative reduced cost, from lists of near records, in O(n) memory.
+r"""Exact pricing for tables of any size: list all groups of negative reduced cost from near records, in O(n) memory.
 
-The order of `optimize.pricing` applies: from any group, repeatedly remove a record of largest weighted degree; read
-backwards, every prefix P of that order has w(P) ≤ 0 if the group has. It therefore suffices to start with pairs of
-w_ij ≤ 0 and to add one record v at a time, with Σ_{u∈P} w_uv ≤ gap = −w(P), that then has the largest degree.
+The order of `optimize.pricing` applies. If a record of largest weighted degree is removed repeatedly from a group with
+w ≤ 0, every prefix P of the reversed order also has w(P) ≤ 0. The search therefore starts with pairs of w_ij ≤ 0 and
+adds one record v at a time. This record must satisfy Σ_{u∈P} w_uv ≤ gap = −w(P), and must have the largest degree in
+the longer prefix.
 
-**Which records to try.** Every record u has a reach T_u ≥ 0 and the list N(u) of all v with w_uv ≤ T_u. If Σ_{u∈P} T_u
-≥ gap, a record that fits has w_uv ≤ T_u for some u of P: it is in the union of the lists. Otherwise one query of the
-tree finds the records that fit (`sparse.pair_weights`). With T_u = α c π_u⁺ the first case is usual. Lists that would
-be too long use T_u = 0: queries replace them.
+**Candidates.** Every record u has a reach T_u ≥ 0 and a list N(u) of all v with w_uv ≤ T_u. If Σ_{u∈P} T_u ≥ gap, a
+record v that fits has w_uv ≤ T_u for some u ∈ P, so v is in the union of the lists. Otherwise one query of the tree
+finds the records that fit (`sparse.pair_weights`). With T_u = α c π_u⁺, the first case is common. If a list would be
+too long, T_u = 0 is used, and queries replace the list.
 
-**Rounding.** Let κ be that of `sparse.pair_weights` and A(P) = Σ_{u∈P}|π_u|. If w(P) ≤ 0 then the distances and prices
-of P sum to at most s c A(P), so every sum over its pairs is computed to within 4 s κ A(P). A prefix is accepted if its
-computed sum is below that, and v counts as one of largest degree if no other exceeds it by more than that: no group of
-w ≤ 0 is lost, and none is searched where all duals are 0. Two orders of one group may both pass if degrees are equal to
-rounding; such duplicates are removed at the end. To make them rare, duals should differ: `jitter` adds up to 2⁻³⁰ of
-|π|, which only makes more groups negative.
+**Rounding.** Let κ be the margin of `sparse.pair_weights`, and let A(P) = Σ_{u∈P}|π_u|. If w(P) ≤ 0, the distances and
+prices of P sum to at most s c A(P), so the error of every sum over its pairs is at most 4 s κ A(P). A prefix is
+accepted if its computed sum is below this error. A record v counts as having the largest degree if no other degree is
+larger by more than this error. No group with w ≤ 0 is therefore lost, and no group is searched where all duals are 0.
+Two orders of one group may both pass if degrees are equal except for rounding; such duplicates are removed at the end.
+To make duplicates rare, `jitter` adds up to 2⁻³⁰ |π| to each dual, which can only make more groups negative.
 
-Cost: at convergence about 10 … 50 near records each, and as many pairs; O(n log n) in few columns. Memory O(n).
+At convergence, each record has about 10 … 50 near records and as many pairs. The cost is O(n log n) in few columns, and
+memory is O(n).
 """
 
 from __future__ import annotations
@@ -36,18 +38,18 @@ from shoal.kernels.kdtree import DEPTH
 
 __all__ = ["NegativeGroups", "jitter", "list_negative"]
 
-# Records for which one thread lists groups in one call.
+# Number of records for which one thread lists groups in one call.
 _CHUNK = 4096
-# The reach of a record, as a share of c π; the longest list with this reach.
+# The reach of a record as a share of c π, and the maximum length of a list with this reach.
 _REACH, _LONGEST = 0.5, 400
-# Initial room for the candidates of a prefix; each retry has four times as many.
+# Initial room for the candidates of a prefix; each retry has four times as much room.
 _CANDIDATES = 4096
 _DONE, _CROWDED, _MANY = range(3)
 
 
 @dataclass(frozen=True)
 class NegativeGroups:
-    """Groups of one size, one per row, sorted; whether the list is complete; the number of visited prefixes."""
+    """The listed groups of one size, one per row; `complete` is true if none is missing, `visited` counts prefixes."""
 
     groups: Ints
     complete: bool
@@ -55,7 +57,9 @@ class NegativeGroups:
 
 
 def jitter(duals: Floats) -> Floats:
-    """Return duals increased by up to 2⁻³⁰ of their size; the increases depend only on the number of records.
+    """Return the duals, each increased by a random share of up to 2⁻³⁰ of its absolute value.
+
+    The random shares depend only on the number of duals.
 
     Examples
     --------
@@ -67,7 +71,7 @@ def jitter(duals: Floats) -> Floats:
 
 
 class _Neighbours(NamedTuple):
-    """The records near each record u: neighbour[first[u]:first[u + 1]], and its reach T_u."""
+    """The records near each record u, ``neighbour[first[u]:first[u + 1]]``, and the reach T_u of each record."""
 
     first: Ints
     neighbour: Ints
@@ -75,25 +79,28 @@ class _Neighbours(NamedTuple):
 
 
 class _NearPrefix(NamedTuple):
-    """A prefix of records, with sums for its first m records for every m."""
+    """A prefix of records, with sums over its first m records for every m."""
 
     records: Ints  # (s,)
     total: Floats  # (s + 1,): the sum of the pair weights
-    size: Floats  # (s + 1,): A, the sum of their |π|
+    size: Floats  # (s + 1,): A, the sum of |π|
     cursor: Ints  # (s + 1,): the candidate to try next
     candidate_count: Ints  # (s + 1,): the number of candidates
     inner_degree: Floats  # (s, s): the weighted degree of each record within the prefix
-    candidate: Ints  # the candidates of a longer prefix begin with those of a shorter one
+    candidate: Ints  # the candidates; a longer prefix appends to the candidates of a shorter prefix
     degree: Floats  # (s, candidates): the sum of the weights from each candidate to the prefix
-    is_candidate: Bools  # for each record
-    answer: Ints  # result of a query
-    shift: Floats  # scratch for queries
+    is_candidate: Bools  # one flag per record
+    answer: Ints  # the records that a query found
+    shift: Floats  # scratch arrays for queries
     stack: Ints
 
 
 @kernel
 def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) -> tuple[Ints, Ints]:
-    """Return the numbers of near records, and their lists one after the other; shorten reaches where needed."""
+    """Return the number of near records of each record, and the joined lists of near records.
+
+    If a list would be too long, set the reach of its record to 0.
+    """
     count = np.zeros(end - begin, dtype=np.int64)
     neighbour, total = np.empty(32 * (end - begin), dtype=np.int64), 0
     near, single = np.empty(4 * _LONGEST, dtype=np.int64), np.empty(1, dtype=np.int64)
@@ -123,16 +130,16 @@ def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) ->
 
 @kernel(counted=False, inner=True)
 def _slack(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> float:
-    """Return the possible error of a sum over a prefix of m and v, if the sum is at most 0."""
+    """Return the maximum rounding error of a sum over a prefix of m records and v, if this sum is at most 0."""
     slack: float = 4.0 * len(prefix.records) * w.kappa * (prefix.size[m] + abs(w.duals[v]))
     return slack
 
 
 @kernel(counted=False, inner=True)
 def _try(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> bool:
-    """Make v a candidate for a prefix of m unless it is one already; return False if there is no room.
+    """Make v a candidate for a prefix of m records unless it already is a candidate; return False if there is no room.
 
-    If v would be the last record, reject it early when it cannot fit, without computing all distances.
+    If v would be the last record and cannot fit, reject it before all distances are computed.
     """
     if prefix.is_candidate[v]:
         return True
@@ -160,7 +167,7 @@ def _try(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> bool:
 
 @kernel(counted=False, inner=True)
 def _inherit(w: PairWeights, prefix: _NearPrefix, m: int) -> None:
-    """Pass the candidates of a prefix on to the prefix with one more record."""
+    """Pass the candidates of a prefix of m−1 records to the prefix of m records, with updated degrees."""
     v = prefix.records[m - 1]
     last = m + 1 == len(prefix.records)
     for at in range(prefix.candidate_count[m - 1]):
@@ -175,7 +182,7 @@ def _inherit(w: PairWeights, prefix: _NearPrefix, m: int) -> None:
 
 @kernel(counted=False, inner=True)
 def _find_candidates(w: PairWeights, near: _Neighbours, prefix: _NearPrefix, m: int) -> bool:
-    """Find every record that may be added to a prefix of m; return False if there are too many."""
+    """Find every record that may be added to a prefix of m records; return False if there are too many candidates."""
     v = prefix.records[m - 1]
     _inherit(w, prefix, m)
     for at in range(near.first[v], near.first[v + 1]):
@@ -204,7 +211,7 @@ def _forget_candidates(prefix: _NearPrefix, m: int) -> None:
 
 @kernel(counted=False, inner=True)
 def _next(w: PairWeights, prefix: _NearPrefix, m: int) -> int:
-    """Return the place of the next candidate that fits a prefix of m and then has the largest degree; −1 if none."""
+    """Return the position of the next candidate that fits a prefix and then has the largest degree, or −1 if none."""
     for at in range(prefix.cursor[m], prefix.candidate_count[m]):
         v, degree = prefix.candidate[at], prefix.degree[m, at]
         slack = _slack(w, prefix, m, v)
@@ -226,7 +233,7 @@ def _next(w: PairWeights, prefix: _NearPrefix, m: int) -> int:
 
 @kernel(counted=False, inner=True)
 def _append(w: PairWeights, prefix: _NearPrefix, m: int, at: int) -> None:
-    """Append a candidate to a prefix of m records."""
+    """Append the candidate at position `at` to a prefix of m records, and update the sums."""
     v, degree = prefix.candidate[at], prefix.degree[m, at]
     for a in range(m):
         prefix.inner_degree[m + 1, a] = prefix.inner_degree[m, a] + weight(w, prefix.records[a], v)
@@ -250,7 +257,7 @@ def _search(
 ) -> tuple[Ints, int, int]:
     """Find the groups whose prefixes start with one of the records begin … end−1.
 
-    Returns the groups, the reason for the end and the number of visited prefixes.
+    Return the groups, the reason why the search ended, and the number of visited prefixes.
     """
     sets, count, visited = np.empty((1024, s), dtype=np.int64), 0, 0
     prefix = _NearPrefix(
@@ -293,8 +300,8 @@ def list_negative(
 ) -> NegativeGroups:
     """Return all groups of one size whose pair weights sum to at most 0, unless there are too many.
 
-    The search gives up (``complete=False``) beyond `room` groups or `max_visits` prefixes per record, on average, or if
-    a stop is requested. The groups do not depend on the number of threads.
+    The search gives up (``complete=False``) beyond an average of `room` groups or `max_visits` prefixes per record, or
+    if a stop is requested. The groups do not depend on the number of threads.
     """
     n = len(w.rows)
     if n < size:
@@ -324,7 +331,7 @@ def list_negative(
 
 
 def _distinct(parts: Sequence[Ints], size: int) -> Ints:
-    """Return the distinct groups of all parts in ascending order, their records sorted."""
+    """Return the distinct groups of all parts in ascending order, each with its records sorted."""
     groups = np.sort(np.concatenate([*parts, np.empty((0, size), dtype=np.int64)]), axis=1)
     groups = groups[np.lexsort(groups.T[::-1])]
     same = (groups[1:] == groups[:-1]).all(axis=1)

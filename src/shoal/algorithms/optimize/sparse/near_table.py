@@ -1,9 +1,9 @@
-"""The table of a proof: records in a kd-tree, their nearest neighbours, and copies that need no pricing.
+"""The table of a proof: records in a kd-tree with their nearest neighbours, without copies that need no pricing.
 
-**Copies.** If a record occurs 2k times or more, only 2k−1 copies are priced, all with the dual 0, and no cut contains
-them. A group of at most 2k−1 records with other copies has the same reduced cost as one with these, so the others need
-no pricing and have the dual 0 too. Little is lost: k copies form a group at no cost, so their duals sum to at most 0.
-Otherwise a table with many copies would have more groups of reduced cost 0 than can be listed.
+**Copies.** If a record occurs 2k times or more, only 2k−1 copies are priced. All copies have the dual 0, and no cut
+contains them. A group of at most 2k−1 records keeps its reduced cost if its copies are replaced by priced copies, so
+the other copies need no pricing. Little is lost, because k copies form a group at no cost and their duals sum to at
+most 0. Without this rule, a table with many copies would have more groups of reduced cost 0 than can be listed.
 """
 
 from __future__ import annotations
@@ -18,43 +18,44 @@ from shoal.kernels.kdtree import KdTree, build, neighbours
 
 __all__ = ["NearTable", "make_near", "make_table"]
 
-# Neighbours from which groups are guessed, for groups of up to 3, up to 7 and more records.
+# Maximum k, and the number of neighbours from which groups are guessed up to this k.
 _NEAR = ((3, 14), (7, 20), (np.inf, 30))
 
 
 @dataclass(frozen=True)
 class NearTable:
-    """Records as places in a kd-tree."""
+    """The priced records as positions in a kd-tree, with their nearest neighbours and feasible duals."""
 
-    tree: KdTree  # the records that are priced
-    ids: Ints  # the record at each place
-    records: int  # the number of records, including unpriced ones
-    near: Ints  # the places nearest to each place, nearest first, ``(n, count)``
-    # A dual per place that is feasible in any case: half its share of the distances to its k−1 nearest. A group of
-    # s records costs Σ_i Σ_{j≠i} D_ij/(2s), where the inner sum is at least (s−1)/(k−1) times that over the k−1
-    # nearest, and (s−1)/s ≥ (k−1)/k.
+    tree: KdTree  # the priced records
+    ids: Ints  # the record number at each position
+    records: int  # the number of records, including unpriced copies
+    near: Ints  # the positions nearest to each position, nearest first, ``(n, count)``
+    # A feasible dual per position: the sum of the squared distances to the k−1 nearest records, divided by 2k. A group
+    # of s records costs Σ_i Σ_{j≠i} D_ij/(2s). The inner sum is at least (s−1)/(k−1) times the sum over the k−1 nearest
+    # records, and (s−1)/s ≥ (k−1)/k.
     floor: Floats
-    fixed: Bools  # places with dual 0, because they have many copies
+    fixed: Bools  # true for positions with the dual 0, because their records have many copies
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def rows(self) -> Floats:
-        """The records in the order of their places."""
+        """The records in the order of their positions."""
         return self.tree.rows
 
 
 def make_near(X: Floats, k: int, state: State) -> NearTable | None:
-    """Put the records in a tree, with the neighbours needed to guess groups; None if a stop is requested."""
+    """Return the table of a proof with the neighbours needed to guess groups, or None if a stop is requested."""
     count = next(count for size, count in _NEAR if k <= size)
     return make_table(X, k, max(count, 2 * k - 1), state)
 
 
 def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> NearTable | None:
-    """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if a stop is requested.
+    """Return the table of a proof with up to `count` neighbours per record, or None if a stop is requested.
 
-    If duals are given, `zero` marks the records with dual 0 that no cut contains: only copies of these can be left out.
+    `count` must be at least 2k−1. If duals are given, `zero` marks the records with the dual 0 that no cut contains;
+    only copies of these records can be left out.
     """
     rows, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
     while True:
@@ -80,7 +81,9 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
 
 
 def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:
-    """Return the number of earlier copies of each record; mark those with `enough` copies that may all be left out.
+    """Return the number of earlier copies of each record, and a mask of the records with at least `enough` copies.
+
+    A record is marked only if `may` is true for all its copies.
 
     Examples
     --------

@@ -1,23 +1,23 @@
-r"""Pair weights of records in a kd-tree, and queries for all records with a small weight to given records.
+r"""Pair weights of records in a kd-tree, and queries for all records with small weights to given records.
 
-For groups of s records and duals π, let c = s/(s−1). With b_ij the prices of cuts that a pair shares
-(`optimize.cuts.pair_prices`),
+For groups of s records and duals π, let c = s/(s−1), and let b_ij be the price of cuts that the pair i, j receives
+(`optimize.cuts.pair_prices`). The weight of the pair is
 
-    w_ij = D_ij − c (π_i + π_j) + s b_ij,
+    w_ij = D_ij − c (π_i + π_j) + s b_ij.
 
-so that the weights of the pairs of a group sum to at most s times its reduced cost (`optimize.pricing`). No pair is
-stored: D is computed on demand. Let P be m records with mean y and v another:
+The weights of the pairs in a group sum to at most s times its reduced cost (`optimize.pricing`). No pair is stored; D
+is computed on demand. Let P be a set of m records with mean y, and v another record. Then
 
     Σ_{u∈P} w_uv ≥ m|v − y|² + Σ_u |u − y|² − c Σ_u π_u − m c π_v,
 
-with equality where no cut has a price. So the v whose weights to P sum to at most some gap are those with |v − y|² −
-cπ_v ≤ (gap − Σ|u − y|² + cΣπ_u)/m: a query of the tree, whose nodes store their box and their greatest π. The greatest
-π of the whole table is not used: a record far from all others has a large π, but only queries that reach it visit it,
-and no other query becomes wider.
+with equality if no cut has a price. Every v whose weights to P sum to at most a given gap therefore satisfies
+|v − y|² − cπ_v ≤ (gap − Σ|u − y|² + cΣπ_u)/m. A query of the tree finds all such v; every node stores its bounding box
+and its greatest π. The greatest π of the whole table would make every query wide: a record far from all others has a
+large π, but only queries that reach this record should visit it.
 
-**Rounding.** Coordinates are first reduced by those of a record of P, so all errors are relative to the distances
-within the query, even if values are near 1e9. A query adds κ = (d + s² + 32) 2⁻⁵⁰, relative to all terms of its sum;
-each term comes from fewer than d + s² + 32 operations, each with an error of at most 2⁻⁵³.
+**Rounding.** The coordinates of a record of P are first subtracted, so all errors are relative to the distances within
+the query, even if values are near 1e9. A query adds κ = (d + s² + 32) 2⁻⁵⁰, relative to all terms of its sum. Each term
+results from fewer than d + s² + 32 operations, each with a relative error of at most 2⁻⁵³.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["PairWeights", "make_pair_weights", "query", "weight"]
 
 
 class PairWeights(NamedTuple):
-    """The parts of the weights for groups of one size; records are places in the tree."""
+    """The components of the pair weights for groups of one size; records are positions in the tree."""
 
     rows: Floats  # (n, d)
     boxes: Floats  # (nodes, 2, d)
@@ -50,7 +50,7 @@ class PairWeights(NamedTuple):
 
 
 def make_pair_weights(tree: KdTree, duals: Floats, size: int, pairs: tuple[Ints, Ints, Floats]) -> PairWeights:
-    """Prepare weights for groups of one size; `pairs` holds the rows of pair prices (first, partner, price)."""
+    """Prepare the weights for groups of one size; `pairs` holds the pair prices per record (first, partner, price)."""
     d, leaf = tree.rows.shape[1], tree.leaves.shape[2]
     kappa = (d + size * size + 32) * 2.0**-50
     first, partner, price = pairs
@@ -62,7 +62,7 @@ def make_pair_weights(tree: KdTree, duals: Floats, size: int, pairs: tuple[Ints,
 
 @kernel
 def _greatest(right: Ints, leaf: int, duals: Floats) -> Floats:
-    """Return the greatest dual in every node; children come after their parents."""
+    """Return the greatest dual in every node of the tree, where children come after their parents."""
     out = np.empty(len(right))
     for node in range(len(right) - 1, -1, -1):
         if right[node] > 0:
@@ -78,7 +78,7 @@ def _greatest(right: Ints, leaf: int, duals: Floats) -> Floats:
 
 @kernel(counted=False, inner=True)
 def weight(w: PairWeights, i: int, j: int) -> float:
-    """Return the weight of a pair."""
+    """Return the weight of the pair i, j."""
     total: float = 0.0
     for t in range(w.rows.shape[1]):
         delta = w.rows[i, t] - w.rows[j, t]
@@ -93,7 +93,7 @@ def weight(w: PairWeights, i: int, j: int) -> float:
 
 @kernel(counted=False, inner=True)
 def _limit(w: PairWeights, group: Ints, m: int, gap: float, shift: Floats) -> float:
-    """Write the mean of m records minus the first of them; return the limit of |v − y|² − cπ_v, rounded up."""
+    """Return the limit of |v − y|² − cπ_v, rounded up; write the mean y, minus the first record, to `shift`."""
     spread, duals, size = 0.0, 0.0, abs(gap)
     for t in range(len(shift)):
         base = w.rows[group[0], t]
@@ -112,16 +112,16 @@ def _limit(w: PairWeights, group: Ints, m: int, gap: float, shift: Floats) -> fl
 
 @kernel(counted=False, inner=True)
 def _reach(w: PairWeights, limit: float, dual: float) -> float:
-    """Return the greatest |v − y|² for a dual, rounded up."""
+    """Return the greatest |v − y|² that a record v with the given dual may have, rounded up."""
     return (limit + w.factor * (dual + w.kappa * abs(dual))) * (1.0 + w.kappa)
 
 
 @kernel(counted=False, inner=True)
 def query(w: PairWeights, group: Ints, m: int, gap: float, out: Ints, shift: Floats, stack: Ints) -> int:
-    """Write all records whose weights to the first m of a group may sum to at most `gap`, including these m.
+    """Find all records whose weights to the first m records of a group may sum to at most `gap`; return their number.
 
-    Returns their number; if it exceeds the room of `out`, the rest is missing. `shift` (d,) and `stack` (DEPTH,) are
-    scratch arrays.
+    The records are written to `out` and may include the m records. If their number exceeds the room of `out`, some are
+    not written. `shift` (d,) and `stack` (DEPTH,) are scratch arrays.
     """
     d, base = len(shift), w.rows[group[0]]
     limit = _limit(w, group, m, gap, shift)

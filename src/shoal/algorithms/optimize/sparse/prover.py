@@ -1,9 +1,9 @@
-"""The prover for tables of any size: multipliers by column generation, the bound they prove, and a certificate.
+"""A prover for tables of any size, which returns a lower bound and a certificate of this bound.
 
-`bound_from` serves every method that needs a bound. It starts with an immediate bound (half the distances to the
-nearest neighbours), continues with the linear relaxation and then with cuts. It stores the best bound of each round and
-can stop at any time. Without a time limit it runs a fixed number of rounds: the result is the same on every machine and
-for any number of threads. Memory O(n (d + k)).
+`bound_from` serves every method that needs a bound. It immediately proves a first bound from the distances to the
+nearest neighbours. The linear relaxation, and then cuts, raise this bound. The best bound is stored after each round,
+so the proof can stop at any time. Without a time limit, only the number of rounds is limited, so the result is the same
+on every machine and for any number of threads. Memory is O(n (d + k)).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Rounds", "bound_from"]
 
-# A bound this close to the SSE of the partition, relative to it, counts as equal.
+# A gap of at most this share of the partition's SSE counts as closed.
 _EQUAL = 1e-9
-# Stored multipliers prove slightly less than the repaired ones: roundings of a check, with some margin.
+# A check proves slightly less than the repaired multipliers because of rounding; this factor includes some margin.
 _ROUNDINGS = 4.0
-# Shares of the multipliers to try, the rest being feasible; up to k = _FEW_RECORDS the last one is tried first.
+# Shares of the multipliers to combine with feasible duals; for k up to _FEW_RECORDS, the last share is tried first.
 _MIXES = (0.5, 0.8, 0.9, 0.95, 1.0)
 _FEW_RECORDS = 5
-# Rounds end when _IDLE consecutive ones add less than this share of the bound.
+# Rounds end when each of _IDLE consecutive rounds raises the bound by at most the share _LITTLE.
 _LITTLE, _IDLE = 5e-5, 2
-# With a clock, cuts are tried for _LONGER times as many rounds, and the partition is improved in at most _TURNS turns.
+# With a time limit, cuts get _LONGER times as many rounds, and the partition is improved in at most _TURNS turns.
 _LONGER, _TURNS = 3, 40
 # The smallest violation of a cut worth adding.
 _LEAST = 0.02
@@ -46,15 +46,15 @@ _REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 @dataclass(frozen=True)
 class Rounds:
-    """The limits of the prover if nothing stops it earlier."""
+    """The maximum numbers of rounds and steps of the prover."""
 
     # Maximum number of rounds of each kind.
     guesses: int = 30
     exact: int = 4
     cuts: int = 8
-    # Attempts to improve the partition by a choice among the generated groups (`optimize.set_partitioning`).
+    # Maximum number of attempts to improve the partition by recombining groups (`optimize.set_partitioning`).
     turns: int = 2
-    # The first-order steps per round.
+    # Number of first-order steps in a round of each kind.
     steps: int = 150
     exact_steps: int = 600
     cut_steps: int = 400
@@ -71,11 +71,12 @@ def bound_from(
     threads: int = 1,
     table: NearTable | None = None,
 ) -> ProofResult:
-    """Prove a lower bound on the SSE of every partition, and use the proof to improve the given one.
+    """Prove a lower bound on the SSE of every partition, and use the proof to improve the given partition.
 
-    The bound is compared with the partition `labels` but does not rely on it. If a stop is requested or `seconds` are
-    over, return the best bound so far, with labels that are no worse and a certificate (`shoal.verify_bound`). The
-    result does not depend on the threads. `table` holds the records prepared by `make_near`, if available.
+    The bound is compared with the partition `labels` but does not rely on it. If a stop is requested or `seconds` have
+    passed, return the best bound so far, labels that lose no more than `labels`, and a certificate
+    (`shoal.verify_bound`). The result does not depend on the number of threads. `table` is the table that `make_near`
+    returned, if available.
     """
     rounds, partition = rounds or Rounds(), partition_of(X, labels)
     with within(state, seconds, 0) as limited:
@@ -92,13 +93,13 @@ def bound_from(
 
 
 class _Proof:
-    """The best bound so far, and the state needed to raise it."""
+    """The state of a proof: the best bound so far, and the multipliers and groups needed to raise it."""
 
     def __init__(self, X: Floats, k: int, partition: Partition, effort: Effort, seconds: float | None) -> None:
         self.X, self.k, self.partition, self.effort = X, k, partition, effort
         self.began, self.seconds = time.monotonic(), seconds
         self.duals, self.cuts, self.bound = np.zeros(len(X)), no_cuts(), 0.0
-        # Groups of few records are listed immediately; for large k, start with a small share of the multipliers.
+        # For small k, listing is fast, so start with the full multipliers; for large k, start with a small share.
         self.mix = len(_MIXES) - 1 if k <= _FEW_RECORDS else 0
 
     @property
@@ -107,13 +108,13 @@ class _Proof:
         return self.partition.loss
 
     def over(self, ahead: float = 0.0) -> bool:
-        """Return whether to stop: on request, with fewer than `ahead` seconds left, or with nothing left to prove."""
+        """Return True if a stop is requested, at most `ahead` seconds remain, or the gap is closed."""
         done = self.upper - self.bound <= _EQUAL * self.upper
         late = self.seconds is not None and time.monotonic() + ahead >= self.began + self.seconds
         return bool(self.effort.state[STOP]) or late or done
 
     def begin(self, table: NearTable | None) -> bool:
-        """Build the tree and prove a bound from the distances to neighbours; return whether a gap remains."""
+        """Build the tree and prove a bound from the distances to neighbours; return True if the proof can continue."""
         table = table or make_near(self.X, self.k, self.effort.state)
         if table is None:
             return False
@@ -122,9 +123,9 @@ class _Proof:
         return not self.over() and len(table) > self.k
 
     def _keep(self, duals: Floats, cuts: Cuts) -> None:
-        """Store feasible multipliers if they prove more than the previous ones."""
+        """Store feasible multipliers if they prove more than the stored multipliers."""
         value = float(duals.sum() - cuts.worth.sum())
-        # Subtract the error that a check allows for rounding, from terms of both signs.
+        # Subtract the rounding error that a check allows for; it grows with the absolute values of all terms.
         sizes = 2 * self.k - 1 if len(cuts) else self.k
         roundings = _ROUNDINGS * (self.X.shape[1] + sizes * sizes + 16) * 2.0**-52
         claim = value - roundings * float(np.abs(duals).sum() + cuts.worth.sum())
@@ -135,7 +136,10 @@ class _Proof:
             publish(self.effort.state, bound=min(claim, self.upper))
 
     def _repair(self) -> bool:
-        """Prove a bound from the latest multipliers, or from a smaller share of them whose groups can be listed."""
+        """Prove a bound with the largest possible share of the multipliers; return True on success.
+
+        A share is possible if all groups that violate it can be listed.
+        """
         tried = len(_MIXES)
         while self.mix >= 0 and not self.over():
             proven = self.generation.repair(_MIXES[self.mix])
@@ -150,7 +154,7 @@ class _Proof:
         return False
 
     def relax(self, rounds: Rounds) -> None:
-        """Solve the linear relaxation: guess groups while that finds many, then list all that are missing."""
+        """Solve the linear relaxation: guess groups while many are found, then list all missing groups."""
         generation = NearGeneration(self.table, self.k, self.partition.labels[self.table.ids], self.effort)
         self.generation = generation
         generation.relax(rounds.guesses, rounds.steps, self.over)
@@ -172,7 +176,7 @@ class _Proof:
         self._rounds(longer * rounds.cuts, tighten, longer * _IDLE)
 
     def improve(self, rounds: Rounds) -> None:
-        """Choose a better partition among the generated groups, while that helps."""
+        """Recombine the generated groups into better partitions, while that reduces the SSE."""
         if not self._whole():
             return
         generation, ids = self.generation, self.table.ids
@@ -192,15 +196,15 @@ class _Proof:
             publish(self.effort.state, sse=partition.loss)
 
     def _whole(self) -> bool:
-        """Return whether groups of all records were generated: no record is a copy outside the table."""
+        """Return True if groups were generated and the table contains all records, without leaving out copies."""
         return hasattr(self, "generation") and len(self.generation) > 0 and len(self.table) == len(self.X)
 
     def rounded(self, state: State) -> Ints | None:
-        """Return a partition near the fractional solution, if it is nearly integral."""
+        """Return a partition near the fractional solution, or None if rounding fails."""
         return round_generation(self.generation, len(self.X), state) if hasattr(self, "generation") else None
 
     def _rounds(self, count: int, work: Callable[[], None], patience: int = _IDLE) -> None:
-        """Alternate work and proof until several consecutive rounds add little or time is too short for another."""
+        """Alternate work and proof until `patience` consecutive rounds add little or time is too short for a round."""
         idle, took = 0, 0.0
         for _ in range(count):
             before, began = self.bound, time.monotonic()
@@ -216,7 +220,7 @@ class _Proof:
             took = time.monotonic() - began
 
     def certificate(self) -> Certificate:
-        """Return the best multipliers, in the order of the given records."""
+        """Return the certificate of the best bound, with the multipliers in the order of the given records."""
         cuts = self.cuts
         if len(cuts):
             member = self.table.ids[cuts.member]

@@ -1,25 +1,26 @@
-r"""The repair: turn any multipliers into feasible ones, and compute the bound that they prove.
+r"""Repair of multipliers: turn arbitrary multipliers into feasible multipliers, and compute the bound that these prove.
 
-For duals π and prices μ ≥ 0 let r(G) be the reduced cost of a group (`optimize.lower_bounds`), and
+For duals π and prices μ ≥ 0, let r(G) be the reduced cost of a group (`optimize.lower_bounds`), and
 
     r_i = min over groups G ∋ i of r(G)/|G|.
 
-Then π + r is feasible: Σ_{i∈G} r_i ≤ Σ_{i∈G} r(G)/|G| = r(G) for every G. So any multipliers prove a bound: the sum of
-π + r minus the contribution of the cuts. The loss is local: nothing is lost where the multipliers were feasible.
-`prove_by` computes this with r_i ≤ 0, so that only groups with r(G) < 0 are needed, and no input but the multipliers.
+Then π + r is feasible, because Σ_{i∈G} r_i ≤ Σ_{i∈G} r(G)/|G| = r(G) for every G. Any multipliers therefore prove a
+bound, which is the sum of π + r minus the contribution of the cuts. Nothing is lost where the multipliers were
+feasible. `prove_by` computes this bound from the multipliers alone. It uses r_i ≤ 0, so it needs only the groups with
+r(G) < 0.
 
-`repair` loses less. Let o_i > 0 be small, and let all groups with r(G) ≤ o(G) be listed. The listed groups, smallest
-r(G) first, subtract their deficit from their records, in equal parts; then the duals are raised, one after the other,
-as far as the listed groups and o allow. A group that is not listed stays feasible, since no dual is raised by more than
+`repair` loses less. For small o_i > 0, all groups with r(G) ≤ o(G) are listed. Each listed group, smallest r(G) first,
+subtracts its deficit from the duals of its records in equal parts. The duals are then raised, one after the other, as
+far as the listed groups and o permit. A group that is not listed stays feasible, since no dual is raised by more than
 o_i.
 
-**Which groups.** Without cuts, groups of k records; with cuts, groups of k … 2k−1 (`optimize.lower_bounds`); at most
-2k−1 copies of a record (`sparse.near_table`). Copies whose dual is fixed at 0 are not repaired; a group of copies alone
-costs 0 and has no deficit.
+**Listed groups.** Without cuts, groups of k records are listed; with cuts, groups of k … 2k−1 records
+(`optimize.lower_bounds`). The groups contain only priced copies, at most 2k−1 of a record (`sparse.near_table`). Copies
+whose dual is fixed at 0 are not repaired; a group of only such copies has no deficit.
 
-**Rounding.** The groups are listed from sums that are not too large (`sparse.near_pricing`). For listed groups, r(G) is
-computed with at most d + s² + 8 roundings of each term and one per cut; this error is subtracted before the repair. The
-returned duals are checked once more in the same way. They are numbers as stored: their sum is correctly rounded.
+**Rounding.** Rounding cannot remove a group from the list (`sparse.near_pricing`). For listed groups, r(G) is computed
+with at most d + s² + 8 roundings per term and one per cut; this error is subtracted before the repair. The returned
+duals are checked again in the same way. The bound is the correctly rounded sum of the duals as stored.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["Effort", "FeasibleDuals", "list_groups", "prove_by", "repair"]
 
-# Passes that raise duals, each by half of what remains, the last by all of it.
+# Number of passes that raise duals; the last pass uses all of the remaining slack, the others half of it.
 _PASSES = 4
 
 
 @dataclass(frozen=True)
 class Effort:
-    """The limits of one listing: groups and prefixes per record on average, and threads."""
+    """The limits of a listing (average groups and prefixes per record), its threads and its progress state."""
 
     state: State
     room: int = 400
@@ -61,9 +62,9 @@ class FeasibleDuals:
     """Feasible multipliers and the bound that they prove."""
 
     value: float  # the bound on the SSE
-    duals: Floats  # one per place of the table
+    duals: Floats  # one per position of the table
     tolerance: float  # the amount subtracted from the duals for rounding
-    groups: GroupColumns  # the listed groups, by places of the table
+    groups: GroupColumns  # the listed groups, whose records are positions of the table
     rest: Floats  # their reduced costs before the repair
     visited: int  # number of visited prefixes
 
@@ -71,7 +72,8 @@ class FeasibleDuals:
 def list_groups(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> tuple[GroupColumns, int] | None:
     """Return all groups of the sizes that matter with a reduced cost of at most 0, and the number of visited prefixes.
 
-    A group that pays for cuts may be listed with a reduced cost above 0. None if there are too many.
+    A group that pays for cuts may be listed even if its reduced cost is above 0. If there are too many groups, return
+    None.
     """
     parts: list[GroupColumns] = []
     visited = 0
@@ -92,7 +94,7 @@ def list_groups(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Eff
 
 
 def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
-    """Return the priced pairs of each record (first, partner) and s times the price, rounded down."""
+    """Return the priced pairs of each record (first, partner) and s times their prices, rounded down."""
     from scipy.sparse import coo_array
 
     pair, price = pair_prices(cuts, size)
@@ -103,7 +105,7 @@ def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
 
 
 def _reduced_costs(groups: GroupColumns, duals: Floats, cuts: Cuts, d: int) -> tuple[Floats, Floats]:
-    """Return the reduced costs of groups and their possible errors."""
+    """Return the reduced costs of groups and their maximum rounding errors."""
     if not len(groups):
         return np.empty(0), np.empty(0)
     at, sizes = groups.start[:-1], groups.sizes
@@ -119,7 +121,7 @@ def _reduced_costs(groups: GroupColumns, duals: Floats, cuts: Cuts, d: int) -> t
 
 
 def _lowered(groups: GroupColumns, short: Floats, duals: Floats, fixed: Bools) -> Floats:
-    """Return the duals minus the largest share of any group's deficit, and minus the rounding error of this step."""
+    """Return the duals, each reduced by its largest share in a group's deficit, with a margin for rounding."""
     fix, sizes = np.zeros(len(duals)), groups.sizes
     free = ~fixed[groups.member]
     takers = np.bincount(groups.owner, free, len(groups))
@@ -130,7 +132,7 @@ def _lowered(groups: GroupColumns, short: Floats, duals: Floats, fixed: Bools) -
 
 
 def prove_by(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> FeasibleDuals | None:
-    """Return the bound that multipliers prove by themselves, or None if too many groups violate them."""
+    """Return the bound that the given multipliers prove, or None if too many groups violate them."""
     listing = list_groups(table, k, jitter(duals), cuts, effort)
     if listing is None:
         return None
@@ -147,7 +149,7 @@ def _value(duals: Floats, cuts: Cuts) -> float:
 
 
 class _Incidence(NamedTuple):
-    """Groups by record and records by group."""
+    """The records of each group and the groups of each record."""
 
     start: Ints  # the records of group j are member[start[j]:start[j + 1]]
     member: Ints
@@ -161,11 +163,11 @@ def _both_ways(groups: GroupColumns, n: int) -> _Incidence:
 
 
 def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> FeasibleDuals | None:
-    """Return feasible multipliers near the given ones, or None if too many groups need to be listed.
+    """Return feasible multipliers near the given multipliers, or None if too many groups must be listed.
 
     Prices stay unchanged; no dual is raised by more than `over`.
     """
-    # The random part of `over` keeps degrees distinct, as `jitter` does.
+    # A random share of `over` keeps degrees distinct, as `jitter` does.
     above = duals + over * np.random.default_rng(0).uniform(0.9, 1.0, len(duals))
     listing = list_groups(table, k, above, cuts, effort)
     if listing is None:
@@ -185,7 +187,7 @@ def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, ef
 
 @kernel
 def _lower(groups: _Incidence, rest: Floats, order: Ints, fixed: Bools) -> Floats:
-    """Return changes of the duals, none positive, that repair all groups: in order, each subtracts its deficit."""
+    """Return nonpositive changes to the duals that repair all groups; in `order`, each group subtracts its deficit."""
     start, member = groups.start, groups.member
     change = np.zeros(len(fixed))
     for j in order:
@@ -202,7 +204,7 @@ def _lower(groups: _Incidence, rest: Floats, order: Ints, fixed: Bools) -> Float
 
 @kernel
 def _raise(groups: _Incidence, rest: Floats, change: Floats, limits: Floats, fixed: Bools) -> None:
-    """Raise the changes of the duals as far as the groups and the limits allow."""
+    """Increase the changes to the duals as far as the groups and `limits` permit."""
     start, member = groups.start, groups.member
     slack = rest.copy()
     for j in range(len(rest)):
