@@ -1,10 +1,10 @@
 """The exact minimum spanning tree of records, by Borůvka's algorithm on a kd-tree or by Prim's algorithm.
 
 The tree is the first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for
-microaggregation, IEEE Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of edges of length 0 and
-count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d) memory. The paper's
-method works with any distance. Manhattan distances use Prim's algorithm, O(d n²); a user's distance function is called
-about n²/2 times.
+microaggregation, IEEE Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of
+edges of length 0 and count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d)
+memory. The paper's method works with any distance. Manhattan distances use Prim's algorithm, O(d n²); a user's distance
+function is called about n²/2 times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Method two-swap: exchange records between groups while this reduces the SSE. Group sizes do not change.
 
 J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomposition heuristic for the
-microaggregation problem, PSD 2022, Section 3. Let e_ig be the squared distance of record i to the centroid of
-group g, c_g its size and D_ij the squared distance of two records. Swapping record i of group a with record j of group b changes the SSE by
+microaggregation problem, PSD 2022, Section 3. Let e_ig be the squared distance of record i to the centroid of group g,
+c_g its size and D_ij the squared distance of two records. Swapping record i of group a with record j of group b changes
+the SSE by
 
     e_ja − e_ia + e_ib − e_jb − D_ij (1/c_a + 1/c_b),
 
