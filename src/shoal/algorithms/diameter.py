@@ -48,7 +48,7 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
 class Diameters(NamedTuple):
     """A heap of records that yields the two most distant records of the pool."""
 
-    bound: Floats  # upper bound on the squared distance from each record to the farthest one
+    bound: Floats  # upper bound on the squared distance from each record to the farthest record
     partner: Ints  # the record at that distance; -1 if the bound was never exact
     heap: Ints  # record numbers, the largest bound on top
     waiting: Ints  # (1,): the number of records in the heap

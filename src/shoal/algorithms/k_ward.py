@@ -6,8 +6,8 @@ IEEE Transactions on Knowledge and Data Engineering 14 (2002). Hansen and Mukher
 
 1. Form two groups, each of one of the two most distant records and the k − 1 records nearest to it. Every other record
    is a group of one.
-2. Join the two groups whose union increases the SSE least, unless both have k records or more. Repeat until every group
-   has k records.
+2. Join the two groups whose union increases the SSE least, but never two groups of k records or more. Repeat until
+   every group has k records.
 3. Divide every group of 2k records or more in the same way.
 
 Joining a and b adds |a| |b| / (|a| + |b|) times the squared distance of their centroids to the SSE. Every group stores
@@ -115,7 +115,7 @@ def _most_distant(X: Floats, ends: Ints, state: State) -> None:
 
 @kernel
 def _form(X: Floats, k: int, end: int, first: Ints) -> None:
-    """Form a group of the record `end` and the k − 1 nearest records that are still alone."""
+    """Form a group of the record `end` and the k − 1 nearest records that are not in a group of several records."""
     n = len(X)
     alone = np.ones(n, dtype=np.bool_)
     for i in range(n):

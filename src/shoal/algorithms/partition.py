@@ -18,7 +18,7 @@ from shoal.core.types import Ints
 
 __all__ = ["find_groups", "partition"]
 
-LARGEST_EXPONENT = 400  # of two; tables with larger numbers are scaled down
+LARGEST_EXPONENT = 400  # exponent of two; tables with larger numbers are scaled down
 
 
 def partition(

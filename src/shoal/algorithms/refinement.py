@@ -1,13 +1,13 @@
 """Refinement: move records between neighbouring groups to reduce the loss of the released values.
 
-The methods minimise the SSE, the sum of squared distances to centroids. Categorical columns, however, release the mode,
-the median or the common ancestor of a group, so the partition with the smallest SSE may not have the smallest loss.
-Here the cost of a group is the sum of squared distances from its records to its released values. A step picks a random
-record and the group of one of its nearest neighbours. The record moves to that group, provided that both sizes stay
-between k and 2k − 1, or is exchanged with a random member of it. A change Δ of the cost is accepted with probability
-min(1, exp(−Δ/t)) while t falls to 0 (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs of the two
-groups are recomputed: O(k d) per step, and O(k²) for each median. Memory is O(n min(k, 256)), regardless of the number
-of categories. The result never costs more than the given partition.
+The methods minimise the SSE, the sum of squared distances to centroids. Categorical columns release the mode, the
+median or the common ancestor of a group instead. The partition with the smallest SSE may therefore not have the
+smallest loss. Here the cost of a group is the sum of squared distances from its records to its released values. A step
+picks a random record and the group of one of its nearest neighbours. The record moves to that group, provided that both
+sizes stay between k and 2k − 1, or is exchanged with a random member of it. A change Δ of the cost is accepted with
+probability min(1, exp(−Δ/t)) while t falls to 0 (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs
+of the two groups are recomputed: O(k d) per step, and O(k²) for each median. Memory is O(n min(k, 256)), regardless of
+the number of categories. The result never costs more than the given partition.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The registry of methods: the single list that the library, the command line, the docs and the tests read.
+"""The registry of methods, the single list that the library, the command line, the docs and the tests read.
 
-A method is a function ``f(X, k, *, state, **options)`` in its own file that returns labels. It receives a C-contiguous
-float64 array ``(n, d)`` with ``n >= k`` and does not validate it. It counts finished records in ``state`` and returns
-early on request (`shoal.core.progress`). Modules are imported on first use, which keeps reading the list cheap. User
-functions are not listed; `find` creates entries for them (`shoal.algorithms.user_function`).
+A method is a function ``f(X, k, *, state, **options)`` that returns labels; each method has its own file. It receives a
+C-contiguous float64 array ``(n, d)`` with ``n >= k`` and does not validate it. It counts finished records in ``state``
+and returns early on request (`shoal.core.progress`). Modules are imported on first use, which keeps reading the list
+cheap. User functions are not listed; `find` creates entries for them (`shoal.algorithms.user_function`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Option:
 
     @property
     def scalar(self) -> bool:
-        """Return whether the option can be set on the command line."""
+        """Return True if the option can be set on the command line."""
         return self.type in (int, float, bool, str)
 
     def read(self, value: object, method: str) -> Any:
@@ -166,11 +166,11 @@ class Method:
 
     @property
     def by_user(self) -> bool:
-        """Return whether the method is a user's function."""
+        """Return True if the method is a user's function."""
         return callable(self.function)
 
     def takes(self, option: str) -> bool:
-        """Return whether the method has an option of this name."""
+        """Return True if the method has an option of this name."""
         return any(candidate.name == option for candidate in self.options)
 
     def load(self) -> Callable[..., Any]:
@@ -191,7 +191,7 @@ class Method:
         return None if self.steps_option is None else options.get(self.steps_option)
 
     def repeatable(self, options: Mapping[str, Any]) -> bool:
-        """Return whether runs with these options and the same seed are identical, byte for byte, on any machine.
+        """Return True if runs with these options and the same seed are identical, byte for byte, on any machine.
 
         Examples
         --------
@@ -516,7 +516,7 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
 
 
 def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
-    """Return the requested method; `AUTO` becomes the optimal method ``"univariate"`` for one column.
+    """Return the requested method; for one column, replace `AUTO` by the optimal method ``"univariate"``.
 
     Examples
     --------
@@ -529,7 +529,7 @@ def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
 def options_for(
     entry: Method, method: str | Callable[..., Any] | Method, options: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return the options to pass to the method; drop them if `AUTO` became the optimum for one column.
+    """Return the options to pass to the method; drop them if `AUTO` was replaced for one column.
 
     Examples
     --------

@@ -235,7 +235,7 @@ def _relative(lengths: Floats) -> Floats:
 
 @kernel
 def _connected(ends: Ints) -> bool:
-    """Return whether n−1 edges connect n records."""
+    """Return True if n−1 edges connect n records."""
     parent = np.arange(len(ends) + 1)
     for edge in range(len(ends)):
         a, b = find_root(parent, ends[edge, 0]), find_root(parent, ends[edge, 1])
@@ -246,7 +246,7 @@ def _connected(ends: Ints) -> bool:
 
 
 def _in_range(X: Floats) -> tuple[Floats, int]:
-    """Scale X by 2^−exponent if squared differences would overflow or underflow; return it with the exponent."""
+    """Scale X by 2^−exponent if squared differences would overflow or underflow; return X and the exponent."""
     deviations = X / 2 - X[0] / 2
     span = float(np.abs(deviations).max())
     if span == 0 or 1e-100 < span < 1e100:
@@ -256,7 +256,7 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
 
 
 def distinct(X: Floats) -> tuple[Ints, Ints]:
-    """Return the first record of each set of equal records, and for every record the first one equal to it."""
+    """Return the first record of each set of equal records, and the first equal record for every record."""
     number = number_words(words_of(X))
     unique = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
     return unique, unique[number]

@@ -1,8 +1,8 @@
-"""A short path through all records: a travelling salesman's tour that 2-opt and Or-opt improve, then opened.
+"""A short path through all records: a travelling salesman's tour, improved by 2-opt and Or-opt and then opened.
 
 J. L. Bentley, Fast algorithms for geometric traveling salesman problems, ORSA Journal on Computing 4 (1992). The tour
-starts as a walk around the minimum spanning tree. For each record and each of its nearest neighbours, a part of the
-tour is reversed (2-opt), or one to three records move next to the neighbour (Or-opt), if that shortens the tour.
+starts as a walk around the minimum spanning tree. Moves that shorten the tour link a record to one of its nearest
+neighbours. They reverse a part of the tour (2-opt) or move one to three records next to the neighbour (Or-opt).
 Neighbour lists keep these attempts cheap, and a queue skips records without a possible improvement. Finally, the
 longest edge is removed. Typically O(n log n) attempts, and at most O(n) time per move; O(n d) memory.
 """

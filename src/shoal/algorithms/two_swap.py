@@ -33,7 +33,7 @@ from shoal.kernels.neighbours import list_size, nearest
 __all__ = ["improve", "start_labels", "two_swap"]
 
 # Minimum gain of a swap, relative to the largest gain possible with the values of the two groups. Smaller gains are
-# rounding errors, and swaps could cycle.
+# rounding errors and could make swaps cycle.
 _NOISE = 1e-14
 # Maximum number of swaps (or attempts) per record, which guarantees termination; a few are typical.
 _MOST = 1000

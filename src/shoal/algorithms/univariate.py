@@ -27,7 +27,7 @@ LARGE_K = 16
 
 
 def univariate(X: Floats, k: int, *, state: State) -> Ints:
-    """Group the values of one column with the smallest possible SSE."""
+    """Group the values of one column so that the SSE is as small as possible."""
     values, order = sort_values(X[:, 0])
     previous = np.empty(len(values) + 1, dtype=np.int64)
     (_plain_path if k < LARGE_K else _halving_path)(values, k, previous)

@@ -123,7 +123,7 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
     """Divide the records of every root into blocks of at least k records.
 
     A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records. Equal records are divided into pieces of
-    up to twice the minimum size, and a leaf with fewer than k records joins another leaf even if none has room. With
+    up to twice the minimum size. A leaf with fewer than k records joins another leaf even if none has room. With
     split="sorted", a block has up to L records; with split="univariate", it has any number.
 
     Examples
@@ -249,7 +249,7 @@ def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
 
 
 def assign(first: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
-    """Return the block of each record of a part; `first` is the number of its first record."""
+    """Return the block of each record of a part; `first` is the number of the part's first record."""
     leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(first)
     counts = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
     return _assign(leaves, *blocks.pieces, counts)
@@ -303,7 +303,7 @@ def _in_order(tree: Tree, roots: int) -> tuple[Tree, Ints]:
 
 
 def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
-    """Return the sum of the counts of all earlier parts, keyed like the counts."""
+    """Return the summed counts of all earlier parts for each part, keyed by first record."""
     before: dict[int, Ints] = {}
     total: Ints | None = None
     for first in sorted(counts):

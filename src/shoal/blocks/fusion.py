@@ -40,7 +40,7 @@ def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
 
 
 def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
-    """Return the block of each leaf: the lowest leaf fused with it, or the leaf itself.
+    """Return the block of each leaf, which is the number of the lowest leaf in the block.
 
     `sizes`, `sums` (`leaf_sums`) and `roots` describe the leaves; a root with fewer than k records is one block.
     Distances are computed on columns divided by `spread`. A block has at most L records unless no other leaf has room
@@ -90,7 +90,7 @@ def _head(block: Ints, leaf: int) -> int:
 
 
 def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
-    """Return the leaf with the nearest other centroid for each small leaf, and each other leaf itself."""
+    """Return the leaf with the nearest other centroid for each small leaf; link other leaves to themselves."""
     link = np.arange(len(sizes))
     if len(sizes) > 1:
         _link(centroid, sizes, k, pool_new(centroid), np.empty(2), np.empty(2, dtype=np.int64), link)

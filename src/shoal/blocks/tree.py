@@ -9,7 +9,7 @@ The bits of a record's bins, most significant first and column by column, form i
 this code. split="all" uses one bit of every column at a time (2^d children, as in the paper). split="one" uses a single
 bit, from one column after the other, so nodes are split no further than needed. split="univariate" is the paper's
 comparison: n/L equal intervals of the first column, in one round. split="sorted" is the method of the paper's
-introduction: records in the order of one column are cut every L records, so only nodes on a cut are split.
+introduction. Records in the order of one column are cut every L records, so only nodes on a cut are split.
 
 A round takes O(n d) time and O(boxes) memory; a uniform table needs one or two rounds. The number of levels per round
 affects the speed but never the leaves. If the first round is not enough, a sample of the records determines the number
@@ -101,7 +101,7 @@ def new_tree(sizes: Ints, d: int, L: int, split: Split) -> Tree:
 
 
 def is_open(tree: Tree) -> bool:
-    """Return whether another round of counting is needed."""
+    """Return True if another round of counting is needed."""
     return bool((tree.children == 0).any())
 
 
@@ -306,7 +306,7 @@ def _codes(Q: Bins, members: Ints, bit: int, width: int) -> Bins:
 
 @kernel
 def _worthwhile(codes: Bins, width: int, widest: int, step: int, full: float, cap: int) -> int:
-    """Return the number of bits to count for sorted codes so that no box exceeds `full`, unless boxes exceed `cap`."""
+    """Return the number of bits to count for sorted codes so that no box exceeds `full`, within the limit `cap`."""
     while width + step <= widest:
         shift = np.uint64(widest - width)
         boxes, largest, run = 0, 0, 0

@@ -1,4 +1,4 @@
-"""The decorator that compiles kernels; shoal compiles them nowhere else."""
+"""The decorator `kernel`, which compiles all kernels of shoal."""
 
 from __future__ import annotations
 

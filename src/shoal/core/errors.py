@@ -94,7 +94,7 @@ class UnprotectedColumnWarning(PrivacyWarning):
 
 
 class GroupsAsGivenWarning(PrivacyWarning):
-    """Warning that ε covers only the values given the groups, which were formed from the confidential data."""
+    """Warning that ε covers the values given the groups, but not the groups, which were formed from the data."""
 
 
 class LargeBudgetWarning(PrivacyWarning):

@@ -1,6 +1,6 @@
 """Cache of compiled kernels that is never stale.
 
-numba checks only the source file of a compiled kernel for changes, although the kernel also contains the kernels that
+numba checks only the source file of a compiled kernel for changes. The kernel, however, also contains the kernels that
 it calls and the constants that it uses. The name of the cache folder is therefore a digest of all kernel sources and
 library versions. After any change, kernels are compiled again into another folder.
 """
@@ -41,7 +41,7 @@ def stop_caching() -> None:
 
 
 def is_cached(source: str) -> bool:
-    """Return True if kernels of a source file may be cached, because caching is on and the file belongs to shoal."""
+    """Return True if caching is on and a source file belongs to shoal, so its kernels may be cached."""
     return not _stopped.is_set() and Path(source).is_relative_to(PACKAGE)
 
 

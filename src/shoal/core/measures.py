@@ -112,7 +112,7 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
 
 
 def _deviations(X: Floats, labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
-    """Return the first record of each group and the (weighted) mean deviation from it.
+    """Return the first record of each group and the group's (weighted) mean deviation from this record.
 
     These deviations stay precise despite a large offset and are 0 where values are equal.
     """

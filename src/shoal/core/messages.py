@@ -209,7 +209,7 @@ def count_holders(number: int, unit: object = None) -> str:
 
 
 def holders(unit: object = None) -> str:
-    """Return the noun that k counts: records, or units if there is a unit column."""
+    """Return the plural noun for the count that k limits: records, or units if there is a unit column."""
     return "records" if unit is None else f"different units ({unit})"
 
 

@@ -163,7 +163,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def interrupt(number: int, _: object = None) -> None:
-    """Record a signal and raise it as an interrupt; Python and libraries drop some of these exceptions."""
+    """Raise an interrupt for a signal; record the signal, because Python and libraries may drop the exception."""
     _caught.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 

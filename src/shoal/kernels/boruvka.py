@@ -101,7 +101,7 @@ def _on_all_leaves(executor: ThreadPoolExecutor, tree: KdTree, threads: int) -> 
 
 @kernel
 def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
-    """Return whether the edge (a, b) comes before the equally long edge (c, d)."""
+    """Return True if the edge (a, b) comes before the equally long edge (c, d)."""
     i, j, k, l = tree.ids[a], tree.ids[b], tree.ids[c], tree.ids[d]
     return (min(i, j), max(i, j)) < (min(k, l), max(k, l))
 
@@ -203,7 +203,7 @@ def _search(
 def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]:
     """Collect the records of a leaf that need a search.
 
-    Return their number, the component that they share (or −2), and the maximum squared length of an edge.
+    Return the number of these records, their common component (or −2) and the maximum squared length of an edge.
     """
     n, length = lists.near.shape
     count, lone, reach = 0, -2, 0.0

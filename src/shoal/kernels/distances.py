@@ -53,7 +53,7 @@ def manhattan_distances(columns: Floats, start: int, size: int, point: Floats, o
 
 @kernel(counted=False, inner=True)
 def insert_nearest(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
-    """Insert a record into the ascending list of nearest records and drop the last one."""
+    """Insert a record into the ascending list of nearest records and drop the last record."""
     t = len(near) - 1
     while t > 0 and (near[t - 1] > distance or (near[t - 1] == distance and near_ids[t - 1] > record)):
         near[t] = near[t - 1]

@@ -1,4 +1,4 @@
-"""Scores in float32, which are cheap and select the records that need a distance in float64.
+"""Cheap float32 scores, which select the records whose distances are computed in float64.
 
 With x and p relative to a common origin, |x − p|² = |p|² + 2 (|x|²/2 − x·p). The score in brackets takes a few vector
 instructions for several records at once. Scores are rounded, so they serve only to rule records out; the remaining

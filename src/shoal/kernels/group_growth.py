@@ -63,7 +63,7 @@ def gather(X: Floats, pool: Pool, buffers: GroupBuffers, seed_record: int, group
 
 @kernel
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
-    """Add each leftover record (`place` ≥ 0), in order, to the group with the nearest centroid, and update it."""
+    """Assign each leftover record (`place` ≥ 0), in order, to the group with the nearest current centroid."""
     d = X.shape[1]
     total, centres, sizes = np.zeros((groups, d)), np.empty((groups, d)), np.zeros(groups)
     for i in range(len(X)):

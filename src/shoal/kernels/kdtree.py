@@ -182,7 +182,7 @@ def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, i
 
 @kernel
 def push_children(tree: KdTree, home: int, node: int, stack: Ints, gaps: Floats, top: int) -> int:
-    """Push the two children of a node, the one nearer to the home leaf last; return the stack's top."""
+    """Push the two children of a node, the child nearer to the home leaf last; return the stack's top."""
     near, far = node + 1, tree.right[node]
     near_gap, far_gap = box_gap(tree.boxes, home, near), box_gap(tree.boxes, home, far)
     if near_gap > far_gap:

@@ -111,13 +111,13 @@ class Leaves(NamedTuple):
 
     columns: Floats  # (d, n)
     order: Ints  # the number of each record
-    starts: Ints  # the start of each leaf and the end of the last one
+    starts: Ints  # the start of each leaf and the end of the last leaf
     low: Floats  # (d, leaves): bounding boxes
     high: Floats
 
 
 def _in_leaves(X: Floats, records: Ints) -> Leaves:
-    """Sort some of the records into leaves."""
+    """Sort the given records of X into leaves."""
     order, starts = leaves_of(X[records])
     columns = np.ascontiguousarray(X[records[order]].T)
     low, high = (np.ascontiguousarray(side.reduceat(columns, starts[:-1], axis=1)) for side in (np.minimum, np.maximum))
@@ -125,7 +125,7 @@ def _in_leaves(X: Floats, records: Ints) -> Leaves:
 
 
 def leaves_of(X: Floats) -> tuple[Ints, Ints]:
-    """Return the records leaf by leaf, with the start of each leaf and the end of the last one.
+    """Return the records leaf by leaf, with the start of each leaf and the end of the last leaf.
 
     Examples
     --------

@@ -54,7 +54,7 @@ FEW_COLUMNS = 3  # with at most this number of columns, float32 saves nothing an
 VECTOR = 16  # float32 scores are computed for a multiple of this number of records
 STACK = 256  # maximum of levels × children
 SAMPLE = 200  # records that determine the column with the largest spread
-EXTRA_SCANS = 50  # leaves scanned, beyond their number, before the centre is moved
+EXTRA_SCANS = 50  # number of scans, beyond the number of leaves, before the centre is moved
 ROUNDING = 1e-9  # far more than the rounding error of a bound, for any realistic number of columns
 
 # Entries of `Pool.counts`: levels below the root; halvings between the root and level 1; records when the tree was
@@ -115,7 +115,7 @@ def pool_mean(pool: Pool) -> Floats:
 
 @kernel(counted=False, inner=True)
 def padded_size(size: int) -> int:
-    """Return the number of records of a leaf after padding."""
+    """Return the number of records in a leaf after padding."""
     return (size + VECTOR - 1) // VECTOR * VECTOR
 
 
@@ -380,7 +380,7 @@ def pool_needs_refresh(pool: Pool) -> int:
     """Return the action of `pool_refresh`: nothing (0), move the centre (1) or rebuild the tree (2).
 
     Rebuilding pays off when half of the records have left, or most of them if there are few columns. Moving the centre
-    pays off when the centroid has drifted far from it. Queries for the record farthest from the centroid have then
+    pays off when the centroid has drifted far away. Queries for the record farthest from the centroid have then
     scanned more leaves than the number of leaves plus `EXTRA_SCANS`.
     """
     start, counts = pool.start, pool.counts

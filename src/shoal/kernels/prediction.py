@@ -113,7 +113,7 @@ class Predictor:
 
 
 def _outermost(pool: Pool, count: int) -> Ints:
-    """Return records far from the centroid: approximately the farthest, from twice as many far from the centre."""
+    """Return approximately the farthest records from the centroid, chosen from those farthest from the centre."""
     if count == 0:
         return np.empty(0, dtype=np.int64)
     levels = pool.counts[LEVELS]

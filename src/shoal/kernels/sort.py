@@ -1,7 +1,7 @@
 """A radix argsort of a column that orders equal values by record number.
 
 The bits of a float64, read as an integer after mapping the sign, sort like the float. Three counting passes sort words
-that contain the 32 leading bits in which the column's values differ and the record number; insertion sorts the
+that contain the record number and the 32 leading bits in which the column's values differ; insertion sorts the
 remaining ties. This takes O(n) time and two words per record, and about half the time of ``np.argsort`` on a long
 column. If more than a few different values share their 32 bits, numpy's stable sort is used instead.
 """
