@@ -1,1 +1,1 @@
-"""One algorithm per file: records ``(n, d)`` and k in, labels out. `registry` lists them."""
+"""Microaggregation algorithms, one per file. Each takes records ``(n, d)`` and k; `registry` lists them all."""

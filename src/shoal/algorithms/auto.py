@@ -1,11 +1,11 @@
-"""Auto: the optimum for one column; MDAV and a fixed number of annealing steps per record for several.
+"""Method auto: the optimum for one column; for several columns, MDAV followed by annealing.
 
-The steps are those of `optimize.exchange`. `effort` sets their number: 5 per record for ``fast``, 20 for ``good``;
-``best`` adds 100 steps of `search` per record and set partitioning. There is no clock: the seed alone decides the
-result, on any machine and any number of threads. The result never loses more than MDAV's.
+The annealing steps are those of `optimize.exchange`. `effort` sets the number of steps per record: 5 for ``fast`` and
+20 for ``good``; ``best`` adds 100 steps of `search` per record and set partitioning. No step depends on the clock, so
+the seed alone determines the result, on any machine and with any number of threads. The SSE never exceeds MDAV's.
 
-A step consists of several moves. Their number grows with k up to 10, because larger groups offer more choice, and
-falls beyond: a step costs O(d min(k, 10)²) time. Memory is O(n (d + min(k, 256))).
+A step consists of several moves. The number of moves grows with k up to k = 10, because larger groups offer more
+choice, and falls for larger k. A step takes O(d min(k, 10)²) time; memory is O(n (d + min(k, 256))).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def auto(
     bound: bool = False,
     threads: int | None = None,
 ) -> Outcome:
-    """Group the records; the registry describes the options."""
+    """Group the records by method auto; the registry describes the options."""
     n, d = X.shape
     effort, seed, threads = effort or "good", seed or 0, threads or os.cpu_count() or 1
     if d == 1:
@@ -51,7 +51,7 @@ def auto(
 
         proof = few_records(X, k)
         return replace(outcome, bound=proof.bound, status="optimal", certificate=proof)
-    # A common offset would cost the group sums precision.
+    # Centre the records, because a large common offset would reduce the precision of the group sums.
     X = np.ascontiguousarray(X - X.mean(axis=0))
     if n <= REGION:
         start = mdav(X, k, state=fresh_state())
@@ -59,8 +59,8 @@ def auto(
         with within(state, None, n // 4) as part:
             start = mdav_start(X, k, seed, part)
         if state[STOP]:
-            # The remaining records form one group. Split it only if progress is displayed; otherwise the result is
-            # discarded.
+            # After a stop, the records not yet grouped form one group. Split this group only if progress is displayed;
+            # otherwise the result is discarded.
             return Outcome(split_large(X, start, k) if watched() else start, facts=facts_of(effort))
     steps = EFFORTS[effort] if effort != "best" else EFFORTS["good"]
     labels = anneal_by_exchange(X, k, start, steps, seed, state, threads)
@@ -78,7 +78,7 @@ def auto(
 
 
 def _with_bound(X: Floats, k: int, labels: Ints, effort: str, state: State, threads: int) -> Outcome:
-    """Prove a bound in a fixed number of rounds; better partitions met on the way do not change the groups."""
+    """Prove a lower bound in a fixed number of rounds; better partitions found on the way are ignored."""
     from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 
     proven = bound_from(X, k, labels, state=state, rounds=Rounds(turns=0), threads=threads)
@@ -87,7 +87,7 @@ def _with_bound(X: Floats, k: int, labels: Ints, effort: str, state: State, thre
 
 
 def facts_of(effort: str | None) -> dict[str, object]:
-    """Return the facts for the summary.
+    """Return the settings that the summary shows.
 
     Examples
     --------

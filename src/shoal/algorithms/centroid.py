@@ -1,7 +1,7 @@
-"""C, centroid-based fixed size: each group of k records grows from the record farthest from the centroid of the pool.
+"""Method C (centroid-based, fixed size): grow each group of k from the record farthest from the pool's centroid.
 
-A group takes the record nearest to its own centroid until it has k. When the pool has fewer than k records, they join
-the groups with the nearest centroids.
+A group repeatedly takes the record nearest to its own centroid until it has k records. When fewer than k records remain
+in the pool, they join the groups with the nearest centroids.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2. One nearest-record query per record:
@@ -30,7 +30,7 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     while pool.remaining[0] >= k and not state[STOP]:
         group = _centroid(X, pool, buffers, group, labels, state)
         pool_refresh(pool)
-    if not state[STOP]:  # a stopped run may not have a group to put them in
+    if not state[STOP]:  # a stopped run may have no group for the leftovers
         place_leftovers(X, pool.place, group, labels)
     return labels
 

@@ -1,6 +1,6 @@
-"""Expected run time of a method: two short runs measure its speed on this machine and its growth with n.
+"""Prediction of a method's run time from two short runs, which measure its speed and its growth with n.
 
-The growth is assumed to be between linear and the exponent in the registry, which is the worst case.
+The growth exponent is limited to the range from 1 to the worst case in the registry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shoal.core.types import Floats
 
 __all__ = ["PROBE", "predicted_seconds"]
 
-# With at most this number of records, an estimate takes longer than it saves.
+# For blocks of up to this number of records, a prediction takes longer than it saves.
 PROBE = 4000
 WARM_UP = 200
 
@@ -29,9 +29,9 @@ def predicted_seconds(
     *,
     seed: int | None = 0,
 ) -> float:
-    """Predict the seconds that a method takes to partition several blocks of records separately."""
+    """Predict the total time in seconds for partitioning several blocks of records separately."""
     largest = max(blocks, key=len)
-    # The first run may compile kernels; compile time must not count.
+    # Warm up, because the first run may compile kernels and compile time must not count.
     method.run(np.ascontiguousarray(largest[: max(WARM_UP, k)]), k, options, seed=seed)
     if len(largest) <= PROBE:
         return 0.0

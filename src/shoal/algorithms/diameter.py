@@ -1,15 +1,15 @@
-"""D, diameter-based fixed size: groups of k records grow from the two most distant records of the pool.
+"""Method D (diameter-based, fixed size): grow groups of k records from the two most distant records of the pool.
 
-A group takes the record nearest to its centroid until it has k. When the pool has fewer than 2k records, k or more of
-them form a group; fewer join the groups with the nearest centroids.
+A group repeatedly takes the record nearest to its centroid until it has k records. The last k … 2k−1 records of the
+pool form a group; fewer than k join the groups with the nearest centroids.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2, after Domingo-Ferrer and Mateo-Sanz (2002).
 
-The paper computes the diameter from scratch each time (cubic), or keeps an n×n matrix. Here each record has an upper
-bound on the distance to the farthest record in the pool, and a heap has the largest bound on top. Bounds only fall as
-records leave, so the top one is the diameter once it is exact: a few farthest-record queries per group instead of n.
-O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
+The paper recomputes the diameter for every group (cubic time) or stores an n×n matrix. Here each record has an upper
+bound on its distance to the farthest record in the pool, and a heap has the largest bound on top. These distances only
+fall as records leave the pool, so the top bound is the diameter once it is exact. A group therefore takes a few
+farthest-record queries instead of n. O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
 
 
 class Diameters(NamedTuple):
-    """A heap of the records in the pool that repeatedly yields the two most distant ones."""
+    """A heap of records that yields the two most distant records of the pool."""
 
-    bound: Floats  # upper bound on the squared distance from each record to the farthest one
-    partner: Ints  # a record at that distance; -1 until the bound has been exact
+    bound: Floats  # upper bound on the squared distance from each record to the farthest record
+    partner: Ints  # the record at that distance; -1 if the bound was never exact
     heap: Ints  # record numbers, the largest bound on top
     waiting: Ints  # (1,): the number of records in the heap
 
@@ -72,7 +72,7 @@ def _diameter(
 
 
 def diameters_new(X: Floats, pool: Pool) -> Diameters:
-    """Bound each record's farthest distance by the triangle inequality through the centroid, rounded up."""
+    """Bound each record's distance to the farthest record by the triangle inequality through the centroid."""
     n = len(X)
     diameters = Diameters(bound=np.empty(n), partner=np.full(n, -1), heap=np.arange(n), waiting=np.full(1, n))
     _bound_all(X, pool_centroid(pool), diameters.bound, diameters.heap)
@@ -110,7 +110,7 @@ def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]
 
 @kernel
 def _sink(heap: Ints, size: int, place: int, bound: Floats) -> None:
-    """Move a record down the heap, below those with larger bounds or with equal bounds and lower numbers."""
+    """Move the record at `place` down the heap, below all records with larger bounds; lower numbers win ties."""
     record = heap[place]
     while 2 * place + 1 < size:
         child = 2 * place + 1

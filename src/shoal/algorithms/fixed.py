@@ -1,7 +1,7 @@
-"""One column, fixed size: groups of k neighbours in sorted order; the middle group takes the remainder.
+"""Method fixed, for one column: groups of k neighbours in sorted order; the middle group takes the remainder.
 
-The classical method in the comparison of S. L. Hansen and S. Mukherjee (2003, Section 4). The remainder goes to the
-middle, where values are dense and a larger group costs least. O(n log n).
+The classical method in the comparison of S. L. Hansen and S. Mukherjee (2003, Section 4). The middle group takes the
+remainder because values are dense there and a larger group costs least. O(n log n).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Individual ranking: group every column separately.
 
 D. Defays and P. Nanopoulos, Panels of enterprises and confidentiality: the small aggregates method (1993). Both the
-loss and the protection are small: each record has its own combination of group values, so whole records are not
+loss and the protection are small: each record keeps its own combination of group values, so whole records are not
 k-anonymous. O(d n log n).
 """
 
@@ -17,6 +17,6 @@ __all__ = ["individual_ranking"]
 
 
 def individual_ranking(X: Floats, k: int, *, state: State, ranking: str) -> Ints:
-    """Group each column by `univariate` or `fixed`; return labels ``(n, d)``."""
+    """Group each column by method `univariate` or `fixed`; return labels of shape ``(n, d)``."""
     group = {"univariate": univariate, "fixed": fixed}[ranking]
     return np.column_stack([group(np.ascontiguousarray(X[:, [j]]), k, state=state) for j in range(X.shape[1])])

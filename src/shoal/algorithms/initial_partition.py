@@ -1,6 +1,6 @@
-"""The initial partition of a search: MDAV's groups (region by region in a large table) or the user's labels, checked.
+"""Initial partitions for a search: MDAV's groups, region by region in large tables, or the user's labels.
 
-MDAV splits a group of 2k records or more, which never increases the SSE (Domingo-Ferrer and Mateo-Sanz 2002).
+Groups of 2k records or more are split, which never increases the SSE (Domingo-Ferrer and Mateo-Sanz 2002).
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["initial_labels", "mdav_start", "split_large"]
 
-# MDAV groups a region of this size within seconds; larger tables start from regions.
+# MDAV groups a region of this size within seconds; larger tables are divided into regions.
 START_REGION = 100_000
 
 
 def mdav_start(X: Floats, k: int, seed: int, state: State) -> Ints:
-    """Return MDAV's groups, numbered 0, 1, …; a large table is grouped region by region."""
+    """Return MDAV's groups as labels 0, 1, …; group a large table region by region."""
     regions = split_groups(X, np.arange(len(X)), START_REGION, np.random.default_rng(seed))
     parts = [mdav(np.ascontiguousarray(X[region]), k, state=state) for region in regions]
     return canonical_labels(number_through(len(X), regions, parts))
 
 
 def split_large(X: Floats, labels: Ints, k: int, split: Callable[..., Ints] = mdav, state: State | None = None) -> Ints:
-    """Split groups of 2k records or more by a method and number the groups 0, 1, …; the progress count is unchanged.
+    """Split groups of 2k records or more by the method `split`; return all groups as labels 0, 1, ….
+
+    The progress count is unchanged.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def split_large(X: Floats, labels: Ints, k: int, split: Callable[..., Ints] = md
 
 
 def initial_labels(start: object, n: int, k: int, method: str) -> Ints:
-    """Check a user's labels and return them, numbered 0, 1, ….
+    """Check a user's labels and return them renumbered 0, 1, ….
 
     Examples
     --------

@@ -4,13 +4,15 @@ J. Domingo-Ferrer and J. M. Mateo-Sanz, Practical data-oriented microaggregation
 IEEE Transactions on Knowledge and Data Engineering 14 (2002). Hansen and Mukherjee (2003) and Laszlo and Mukherjee
 (2005) compare their methods with this heuristic:
 
-1. Put the two most distant records, each with its k − 1 nearest, in two groups; every other record is a group of one.
-2. Join the two groups whose union increases the SSE least, never two of k records or more, until all have k.
+1. Form two groups, each of one of the two most distant records and the k − 1 records nearest to it. Every other record
+   is a group of one.
+2. Join the two groups whose union increases the SSE least, but never two groups of k records or more. Repeat until
+   every group has k records.
 3. Divide every group of 2k records or more in the same way.
 
-Joining a and b adds |a| |b| / (|a| + |b|) times the squared distance of their centroids. Every group stores its best
-later partner and searches again only if a union took that partner: O(d n²) time typically, O(d n³) at worst; O(n d)
-memory.
+Joining a and b adds |a| |b| / (|a| + |b|) times the squared distance of their centroids to the SSE. Every group stores
+its best partner among the later groups, and searches again only after a union with that partner. O(d n²) time
+typically, O(d n³) at worst; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -52,13 +54,13 @@ class _WardGroups(NamedTuple):
     total: Floats  # (n, d): the sum of each group's records
     centre: Floats
     size: Ints
-    increase: Floats  # the SSE that each group adds by joining its best later partner
+    increase: Floats  # the increase of the SSE if a group joins its best later partner
     partner: Ints
 
 
 @kernel
 def _divide(X: Floats, k: int, state: State) -> Ints:
-    """Return the groups after Steps 1 and 2 by the first record of each; one group if a stop is requested."""
+    """Run Steps 1 and 2 and return the first record of each record's group; form one group after a stop."""
     n = len(X)
     groups = _WardGroups(
         np.arange(n),
@@ -97,7 +99,10 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
 
 @kernel
 def _most_distant(X: Floats, ends: Ints, state: State) -> None:
-    """Write the two most distant records to `ends`: a loop without writes would read the state only once."""
+    """Write the two most distant records to `ends`.
+
+    A loop without writes would read `state` only once and miss a stop.
+    """
     reach = -1.0
     for i in range(len(X)):
         if state[STOP]:
@@ -110,7 +115,7 @@ def _most_distant(X: Floats, ends: Ints, state: State) -> None:
 
 @kernel
 def _form(X: Floats, k: int, end: int, first: Ints) -> None:
-    """Form a group of one record and the k − 1 records nearest to it, among the records that are still alone."""
+    """Form a group of the record `end` and the k − 1 nearest records that are not in a group of several records."""
     n = len(X)
     alone = np.ones(n, dtype=np.bool_)
     for i in range(n):
@@ -129,7 +134,7 @@ def _form(X: Floats, k: int, end: int, first: Ints) -> None:
 
 @kernel
 def _list(X: Floats, groups: _WardGroups) -> int:
-    """List the groups with their sums and centroids; return their number."""
+    """List the groups, compute their sums and centroids, and return the number of groups."""
     n, d = X.shape
     count = 0
     for i in range(n):
@@ -149,7 +154,7 @@ def _list(X: Floats, groups: _WardGroups) -> int:
 
 @kernel
 def _join(groups: _WardGroups, count: int, a: int, b: int) -> int:
-    """Join group b to the earlier group a; return the number of groups."""
+    """Merge group b into the earlier group a; return the number of remaining groups."""
     groups.size[a] += groups.size[b]
     for j in range(groups.total.shape[1]):
         groups.total[a, j] += groups.total[b, j]
@@ -167,7 +172,7 @@ def _join(groups: _WardGroups, count: int, a: int, b: int) -> int:
 
 @kernel
 def _increase(groups: _WardGroups, a: int, b: int) -> float:
-    """Return the increase of the SSE by joining two groups."""
+    """Return the increase of the SSE if two groups are joined."""
     size = groups.size
     added: float = size[a] * size[b] / (size[a] + size[b]) * squared_distance(groups.centre[a], groups.centre[b])
     return added
@@ -175,7 +180,7 @@ def _increase(groups: _WardGroups, a: int, b: int) -> float:
 
 @kernel
 def _find_partner(groups: _WardGroups, count: int, at: int, k: int) -> None:
-    """Find the later group whose union with this one increases the SSE least; infinite without such a group."""
+    """Store the later group whose union with the group at `at` increases the SSE least, or -1 if none is allowed."""
     a = groups.active[at]
     groups.increase[a], groups.partner[a] = np.inf, -1
     for t in range(at + 1, count):
@@ -188,7 +193,7 @@ def _find_partner(groups: _WardGroups, count: int, at: int, k: int) -> None:
 
 @kernel
 def _update_partners(groups: _WardGroups, count: int, at: int, absorbed: int, k: int) -> None:
-    """Update the best partners after the group at `at` has absorbed another."""
+    """Update the best partners after the group at `at` has absorbed another group."""
     joined, increase, partner = groups.active[at], groups.increase, groups.partner
     for t in range(count):
         x = groups.active[t]

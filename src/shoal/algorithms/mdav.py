@@ -1,12 +1,12 @@
-"""MDAV, maximum distance to average vector: form groups of k around the two extremes, from the outside in.
+"""MDAV (maximum distance to average vector): form groups of k around two extreme records, from the outside in.
 
 J. Domingo-Ferrer and V. Torra, Ordinal, continuous and heterogeneous k-anonymity through microaggregation,
-Data Mining and Knowledge Discovery 11 (2005). Every two groups need four queries of the pool: a kd-tree answers them
-while many records remain, three scans when few remain. O(d n²/k) time at worst, near O(n log n) for few columns;
-O(n d) memory.
+Data Mining and Knowledge Discovery 11 (2005). Every two groups need four queries of the pool. A kd-tree
+answers the queries while many records remain; three scans answer them when few remain. O(d n²/k) time at worst, near
+O(n log n) for few columns; O(n d) memory.
 
-The groups equal those of a plain float64 loop over the same array, ties included. In a table full of ties, the last
-digit of the z-scores decides: programs that standardise in another order form other groups.
+The groups are identical to those of a plain float64 loop over the same array, ties included. In a table with many ties,
+the last digit of the z-scores decides, so programs that standardise in a different order form different groups.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     n, d = X.shape
     labels = np.zeros(n, dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    # Squares of larger numbers overflow float32; so may squared distances to a rounded centroid.
+    # Squares of larger numbers, and squared distances to a rounded centroid, may overflow float32.
     few = FEW * (1 + d) if max(X.max(), -X.min()) < FLOAT32_LARGEST / (2 * d) else 2 * k
     total, rest, group = None, np.arange(n), 0
     if n >= few:
@@ -77,11 +77,11 @@ def _by_tree(
     labels: Ints,
     state: State,
 ) -> int:
-    """Form groups until few records remain or pool or predictions need a refresh; return the next group number."""
+    """Form groups until few records remain or a refresh is needed; return the number of the next group."""
     k = len(near)
     while pool.remaining[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
         before, row, predicted = pool.remaining[0], -1, False
-        # r is the farthest from the centroid; s is the farthest from r before r's group is removed.
+        # Record r is farthest from the centroid; s is farthest from r before r's group is removed.
         r, s, point = 0, 0, pool_mean(pool)
         for i in range(2):
             if i == 1:
@@ -99,7 +99,7 @@ def _by_tree(
                 pool_remove(pool, near_ids[j])
             group += 1
         state[DONE] += before - pool.remaining[0]
-        # Predictions are exhausted when an extreme is not among them.
+        # The predictions are exhausted when an extreme record is not among them.
         predictions.counts[USED] += row >= 0
         predictions.counts[TURNS] -= predictions.counts[TURNS] if predictions.counts[ROWS] and row < 0 else 1
         if pool_needs_refresh(pool):
@@ -112,7 +112,7 @@ def _by_scan(scan: Scan, point: Floats, near: Floats, near_ids: Ints, labels: In
     """Form groups until fewer than 2k records remain; return the number of the last group."""
     k, group, turn, extreme = len(near), 0, 0, 0
     while scan.remaining[0] >= 2 * k and not state[STOP]:
-        # Score records from the centroid, r and s in turn; from s only if at least three groups remained.
+        # Score records by distance from the centroid, r and s in turn; skip s if fewer than 3k records remained.
         for j in range(len(point)):
             point[j] = scan.total[j] / scan.remaining[0] if turn == 0 else scan.X[extreme, j]
         scan_score(scan, point)

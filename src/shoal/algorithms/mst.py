@@ -1,12 +1,12 @@
-"""M, M-d and M-c: cut the longest edges of the minimum spanning tree while every group retains k records.
+"""Methods M, M-d and M-c: cut the longest edges of the minimum spanning tree while every group keeps k records.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005). M-d and M-c split groups of 2k records or more by D or C.
 
-The paper walks to the root for every edge, O(n²) on a long chain. Here the tree is stored in preorder, where the nodes
-below an edge form an interval: a Fenwick tree counts the remaining ones, a segment tree finds the root above them.
-O(n log n) after the spanning tree. The tree may use any metric; D and C split by centroids, and therefore by Euclidean
-distances.
+The paper walks to the root for every edge, which takes O(n²) time on a long chain. Here the tree is stored in preorder,
+so the nodes below an edge form an interval. A Fenwick tree counts the nodes that are still connected to the edge, and a
+segment tree finds the root above it. O(n log n) after the spanning tree. The tree may use any metric, but D and C split
+by centroids and therefore use Euclidean distances.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ def mst_c(X: Floats, k: int, *, state: State, **options: Any) -> Ints:
 
 @kernel
 def _cut(ends: Ints, k: int) -> Ints:
-    """Cut the edges, longest first, that leave at least k records on both sides; return the trees as labels."""
+    """Cut edges, longest first, if both sides keep at least k records; return the resulting trees as labels."""
     n = len(ends) + 1
     record, parent, below = preorder(ends)
     spot = np.empty(n, dtype=np.int64)
     for i in range(n):
         spot[record[i]] = i
-    # For each node whose parent edge was cut: the size of its tree.
+    # The size of each tree, stored at its root; 0 at all other nodes.
     tree_size = np.zeros(n, dtype=np.int64)
     tree_size[0] = n
     change = np.zeros(n + 1, dtype=np.int64)
     roots = np.zeros(2 * n, dtype=np.int64)
     for edge in range(n - 1):
-        # The lower end of an edge comes later in preorder.
+        # The child has the later position in preorder.
         node = max(spot[ends[edge, 0]], spot[ends[edge, 1]])
         if below[node] < k:
             continue
@@ -88,7 +88,7 @@ def _cut(ends: Ints, k: int) -> Ints:
             continue
         tree_size[node] = size
         tree_size[root] -= size
-        # The nodes in between lose these records; those above the root lost them when the root was cut off.
+        # The nodes up to the root lose these records; the nodes above lost them when the root was cut off.
         _add(change, node, -size)
         _add(change, root, size)
         _mark(roots, node, node + below[node])
@@ -105,7 +105,7 @@ def _cut(ends: Ints, k: int) -> Ints:
 
 @kernel
 def preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
-    """Walk the tree from record 0; return the record, the parent's spot and the subtree's size at each spot."""
+    """Return the record, the parent's position and the subtree size at each position of a preorder from record 0."""
     n = len(ends) + 1
     start = np.zeros(n + 2, dtype=np.int64)
     for edge in range(n - 1):
@@ -146,7 +146,7 @@ def _add(change: Ints, spot: int, amount: int) -> None:
 
 @kernel
 def _sum(change: Ints, stop: int) -> int:
-    """Return the sum of the amounts added at the spots before `stop`."""
+    """Return the sum of the amounts added at positions before `stop`."""
     total = 0
     i = stop
     while i > 0:
@@ -157,7 +157,7 @@ def _sum(change: Ints, stop: int) -> int:
 
 @kernel
 def _mark(roots: Ints, first: int, last: int) -> None:
-    """Make the node at `first` the root of all spots first … last−1, unless they have a deeper one."""
+    """Make `first` the root of the positions first … last−1 that do not have a deeper root."""
     i, j = first + len(roots) // 2, last + len(roots) // 2
     while i < j:
         if i & 1:
@@ -172,7 +172,7 @@ def _mark(roots: Ints, first: int, last: int) -> None:
 
 @kernel
 def _deepest(roots: Ints, spot: int) -> int:
-    """Return the root above a spot: the one that starts last among the nested intervals."""
+    """Return the root of a position: the start of the innermost marked interval that contains the position."""
     root = 0
     i = spot + len(roots) // 2
     while i > 0:

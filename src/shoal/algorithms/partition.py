@@ -1,4 +1,4 @@
-"""partition(): validate the records, then let a method of the registry group them."""
+"""The function `partition`, which validates records and groups them by a method of the registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shoal.core.types import Ints
 
 __all__ = ["find_groups", "partition"]
 
-LARGEST_EXPONENT = 400  # a power of two; larger numbers are scaled down
+LARGEST_EXPONENT = 400  # exponent of two; tables with larger numbers are scaled down
 
 
 def partition(
@@ -32,7 +32,7 @@ def partition(
 ) -> Ints:
     """Group the records of an array into groups of at least k.
 
-    Distances are Euclidean on the unscaled columns; `shoal.mask` standardises them first.
+    Distances are Euclidean and use the columns unscaled; `shoal.mask` standardises the columns first.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def partition(
     k
         The minimum number of records in a group.
     method
-        A name listed by `shoal.methods`. ``"auto"`` computes the optimum for one column; for several it runs MDAV and
-        then annealing, with an ``effort`` of ``"fast"``, ``"good"`` or ``"best"``. Or a function ``f(X, k)`` that
-        returns one integer label per record; options are passed to its parameters of the same names, and its result is
-        checked.
+        A name listed by `shoal.methods`, or a function ``f(X, k)`` that returns one integer label per record.
+        ``"auto"`` computes the optimum for one column; for several columns it runs MDAV and then annealing, with an
+        ``effort`` of ``"fast"``, ``"good"`` or ``"best"``. A function receives the options as keyword arguments, and
+        its labels are checked.
     seed
-        Determines the result of a random method; ``"auto"`` uses 0 by default.
+        Random seed for methods that use random numbers; ``"auto"`` uses 0 by default.
     progress
         Show a progress bar on a terminal.
     **options
@@ -75,7 +75,7 @@ def find_groups(
     progress: bool = False,
     **options: object,
 ) -> Outcome:
-    """Group records as `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
+    """Group records as `partition` does and return the full `Outcome`: labels, bound, status and facts."""
     array = as_records(X)
     entry = choose(method, array.shape[1])
     settings = entry.read_options(options_for(entry, method, options))

@@ -1,9 +1,9 @@
-"""Path: order the records along a short path through space, then find the optimal groups for that order.
+"""Method path: order the records along a short path through space, then find the optimal groups for that order.
 
 J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented
-microaggregation, VLDB Journal 15 (2006): nearest point next and maximum distance, O(d n²). A. Maya-López, F. Casino
-and A. Solanas, Improving multivariate microaggregation through Hamiltonian paths and optimal univariate
-microaggregation, Symmetry 13 (2021): a travelling salesman's path (`tour`). Grouping takes O(k n d).
+microaggregation, VLDB Journal 15 (2006), propose the orders nearest point next and maximum distance, O(d n²). A.
+Maya-López, F. Casino and A. Solanas, Improving multivariate microaggregation through Hamiltonian paths and optimal
+univariate microaggregation, Symmetry 13 (2021), propose a travelling salesman's path (`tour`). Grouping takes O(k n d).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ def _orders(X: Floats, k: int, order: str, state: State) -> Iterator[tuple[str, 
 
 
 def _nearest_point_next(X: Floats, state: State) -> Ints:
-    """Start at the record farthest from the centroid and repeatedly go to the nearest remaining one."""
+    """Return a path that starts farthest from the centroid and always continues to the nearest remaining record."""
     pool, order = pool_new(X), np.arange(len(X))
     count = _follow(X, pool, np.empty(1), np.empty(1, dtype=np.int64), order, state)
-    # After a stop the rest may be in any order: the result is discarded.
+    # After a stop, the order of the rest does not matter because the result is discarded.
     order[count:] = np.flatnonzero(pool.place >= 0)
     return order
 
 
 @kernel(counted=False)
 def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, state: State) -> int:
-    """Write the order; return the number of records in it."""
+    """Write the path to `order`; return the number of records written."""
     n = len(X)
     current = pool_farthest_from_centroid(pool)
     for i in range(n):
@@ -74,7 +74,7 @@ def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, st
 
 
 def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
-    """Take k records at a time around each of the two most distant ones; fill the path from both ends inwards."""
+    """Fill a path from both ends inwards with groups of k around the two most distant remaining records."""
     pool = pool_new(X)
     order, labels = np.arange(len(X)), np.zeros(len(X), dtype=np.int64)
     buffers, reach = new_group_buffers(X.shape[1], k), np.empty(2 * k)
@@ -97,7 +97,7 @@ def _both_ends(
     labels: Ints,
     state: State,
 ) -> int:
-    """Write the groups of k into the order; return the number of records at each end."""
+    """Write the groups of k to both ends of `order`; return the number of records at each end."""
     k = len(buffers.members)
     head, last = 0, len(X) - 1
     while pool.remaining[0] >= 2 * k and not state[STOP]:
@@ -115,7 +115,7 @@ def _both_ends(
 
 @kernel(counted=False)
 def _by_distance(X: Floats, point: Floats, records: Ints, reach: Floats) -> None:
-    """Sort a few records by distance from a point, ties by record number; write the distances to `reach`."""
+    """Sort a few records by squared distance from a point, then by number; write the distances to `reach`."""
     for i in range(len(records)):
         record, distance = records[i], squared_distance(point, X[records[i]])
         t = i

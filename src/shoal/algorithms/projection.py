@@ -1,8 +1,9 @@
-"""Projection: order the records along one axis, then find the optimal groups for that order.
+"""Method projection: order the records along one axis, then find the optimal groups for that order.
 
 J. Domingo-Ferrer and J. M. Mateo-Sanz, Practical data-oriented microaggregation for statistical disclosure control,
-IEEE Transactions on Knowledge and Data Engineering 14 (2002), propose the axes; the grouping is the optimum of S. L.
-Hansen and S. Mukherjee (2003) with the SSE of the whole records. O(n log n + n d² + k n d) per axis.
+IEEE Transactions on Knowledge and Data Engineering 14 (2002), propose the axes. The groups are optimal for the
+order, as in S. L. Hansen and S. Mukherjee (2003), with the SSE summed over all columns.
+O(n log n + n d² + k n d) per axis.
 """
 
 from __future__ import annotations

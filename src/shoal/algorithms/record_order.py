@@ -1,9 +1,9 @@
-"""The best partition of records in a given order: a shortest path with the multivariate SSE as arc length.
+"""Optimal partitions of ordered records, found as shortest paths whose arc lengths are multivariate SSEs.
 
 S. L. Hansen and S. Mukherjee, A polynomial algorithm for optimal univariate microaggregation, IEEE Transactions on
 Knowledge and Data Engineering 15 (2003), applied to ordered multivariate records as in J. Domingo-Ferrer, A.
 Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented microaggregation, VLDB Journal 15
-(2006). It is optimal among all partitions into runs of k … 2k−1 consecutive records. O(k n d) time.
+(2006). The partition is optimal among all partitions into runs of k … 2k−1 consecutive records. O(k n d) time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ REBASE = 512
 
 
 def best_of_orders(X: Floats, k: int, orders: Iterable[tuple[str, Ints]], state: State) -> tuple[str, Ints]:
-    """Group the records in each of the named orders; return the name and the labels with the smallest SSE."""
+    """Group the records in each of the named orders; return name and labels of the order with the smallest SSE."""
     results = ((name, group_in_order(X, order, k, state)) for name, order in orders)
     return min(results, key=lambda result: sse(X, result[1]))
 
 
 def group_in_order(X: Floats, order: Ints, k: int, state: State) -> Ints:
-    """Group the records into runs of the given order with the smallest possible SSE."""
+    """Group consecutive records of the given order so that the SSE is as small as possible."""
     labels: Ints = labels_of_path(_path(X[order], k, state), order)
     return labels
 

@@ -1,13 +1,13 @@
 """Refinement: move records between neighbouring groups to reduce the loss of the released values.
 
-Methods minimise the SSE, the squared distances to centroids. Columns of categories release no centroid but the mode,
-the median or the common ancestor of a group, so the partition of least SSE is not the one that loses least when
-released. Here the cost of a group is the sum of the squared distances of its records to its released value. A step
-takes a random record and the group of one of its nearest neighbours. The record moves there, if both sizes stay between
-k and 2k − 1, or is exchanged with a random member. A change Δ of the cost is accepted with probability min(1,
-exp(−Δ/t)) while t falls to 0 (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs of the two groups
-are recomputed: O(k d) per step, O(k²) for each median; memory is O(n min(k, 256)), regardless of the number of
-categories. The result never costs more than the given partition.
+The methods minimise the SSE, the sum of squared distances to centroids. Categorical columns release the mode, the
+median or the common ancestor of a group instead. The partition with the smallest SSE may therefore not have the
+smallest loss. Here the cost of a group is the sum of squared distances from its records to its released values. A step
+picks a random record and the group of one of its nearest neighbours. The record moves to that group, provided that both
+sizes stay between k and 2k − 1, or is exchanged with a random member of it. A change Δ of the cost is accepted with
+probability min(1, exp(−Δ/t)) while t falls to 0 (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs
+of the two groups are recomputed: O(k d) per step, and O(k²) for each median. Memory is O(n min(k, 256)), regardless of
+the number of categories. The result never costs more than the given partition.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = ["ANCESTOR", "MEAN", "MEDIAN", "MODE", "Variables", "group_cost", "ref
 
 MEAN, MEDIAN, MODE, ANCESTOR = range(4)
 HOT = 0.3  # the first temperature, in mean costs per record
-COLD = 0.95  # the share of the steps after which no change for the worse is accepted
+COLD = 0.95  # after this share of the steps, no increase of the cost is accepted
 
 
 class Variables(NamedTuple):
-    """The released value of a group in each column, and its distances to the values."""
+    """The columns of a release: the kind of released value, the values and the distances between them."""
 
     release: Ints  # MEAN, MEDIAN, MODE or ANCESTOR
     values: Floats  # (n, d): coordinates of numbers and ranks, codes of other categories
-    table: Ints  # for each column of unordered categories: its index in the next two
+    table: Ints  # for each column of unordered categories, its index in `squares` and `ancestors`
     squares: Floats  # (tables, values, nodes): squared distances
     ancestors: Ints  # (tables, values, depth): the path from each value to the root, padded with the root
 
@@ -45,7 +45,7 @@ def refine(
 ) -> Ints:
     """Run `steps` random steps per record and return the improved labels.
 
-    `X` determines the neighbours, `variables` the costs of a release, and `seed` the steps.
+    `X` determines the neighbours, `variables` the cost of a group, and `seed` the random steps.
     """
     n, sizes = len(X), group_sizes(labels)
     if len(sizes) < 2 or not steps:
@@ -61,7 +61,7 @@ def refine(
 
 @kernel
 def group_cost(variables: Variables, records: Ints, s: int, ordered: Floats, count: Ints) -> float:
-    """Sum the squared distances of s records to their released value; `ordered` and `count` (zeros) are scratch."""
+    """Return the cost of a group of s records; `ordered` and `count` (all zeros) are scratch arrays."""
     cost = 0.0
     values = variables.values
     for j in range(values.shape[1]):
@@ -92,7 +92,7 @@ def group_cost(variables: Variables, records: Ints, s: int, ordered: Floats, cou
 
 @kernel
 def _mode(values: Floats, j: int, records: Ints, s: int, count: Ints) -> int:
-    """Return the most frequent code, the lowest in case of a tie."""
+    """Return the most frequent code, or the lowest one in case of a tie."""
     best = int(values[records[0], j])
     for a in range(s):
         code = int(values[records[a], j])
@@ -106,7 +106,7 @@ def _mode(values: Floats, j: int, records: Ints, s: int, count: Ints) -> int:
 
 @kernel
 def _ancestor(variables: Variables, j: int, records: Ints, s: int) -> int:
-    """Return the lowest node above all codes."""
+    """Return the lowest common ancestor of the codes in column j."""
     ancestors, level, a = variables.ancestors[variables.table[j]], 0, 1
     first = np.int64(variables.values[records[0], j])
     while a < s:
@@ -122,7 +122,7 @@ def _ancestor(variables: Variables, j: int, records: Ints, s: int) -> int:
 def _anneal(
     variables: Variables, k: int, near: Ints, members: Ints, label: Ints, steps: int, state: State, rng: Word
 ) -> float:
-    """Run the steps, unless a stop is requested; change the labels and return the change of the cost."""
+    """Run the steps until a stop is requested; update `label` in place and return the change of the cost."""
     n, largest = len(label), 2 * k - 1
     rows, room = members.shape
     size, place, cost = np.zeros(rows, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(rows)
@@ -172,7 +172,7 @@ def _anneal(
 
 @kernel
 def _take(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
-    """Remove a record from a group; the last member fills its place."""
+    """Remove a record from a group and move the last member to its position."""
     size[g] -= 1
     last = members[g, size[g]]
     members[g, place[i]] = last

@@ -1,9 +1,9 @@
-"""The registry of methods: the single list that the library, the command line, the docs and the tests read.
+"""The registry of methods, the single list that the library, the command line, the docs and the tests read.
 
-A method is a function ``f(X, k, *, state, **options)`` in its own file: records in, labels out. It receives a
-C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and returns early
-on request (`shoal.core.progress`). Modules are imported on first use, so that reading the list is cheap. A user's
-function is a method without a place in the list: `find` makes an entry for it (`shoal.algorithms.user_function`).
+A method is a function ``f(X, k, *, state, **options)`` that returns labels; each method has its own file. It receives a
+C-contiguous float64 array ``(n, d)`` with ``n >= k`` and does not validate it. It counts finished records in ``state``
+and returns early on request (`shoal.core.progress`). Modules are imported on first use, which keeps reading the list
+cheap. User functions are not listed; `find` creates entries for them (`shoal.algorithms.user_function`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Growth(IntEnum):
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of a method: its type, its limits and its meaning."""
+    """A keyword option of a method: its name, type, default, limits and help text."""
 
     name: str
     type: type
@@ -67,11 +67,11 @@ class Option:
     help: str
     choices: tuple[object, ...] = ()
     minimum: float | None = None
-    also: str = ""  # an alternative to `type`, in words: an object that the method itself checks
+    also: str = ""  # description of another kind of accepted object, which the method checks
 
     @property
     def scalar(self) -> bool:
-        """Return whether a value can be typed on the command line."""
+        """Return True if the option can be set on the command line."""
         return self.type in (int, float, bool, str)
 
     def read(self, value: object, method: str) -> Any:
@@ -114,22 +114,22 @@ class Option:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a method."""
+    """The result of a method: the labels, a lower bound if one was proven, and facts for the summary."""
 
     labels: Ints  # the group of each record; ``(n, d)`` for a method that groups columns separately
     bound: float | None = None  # a proven lower bound on the SSE of any partition of these records
     status: Literal["optimal", "bounded", "heuristic"] = "heuristic"
-    # Choices of the method for the summary.
+    # Settings and choices of the method, for the summary.
     facts: Mapping[str, object] = field(default_factory=dict)
-    certificate: Any = None  # the input of an independent check of the bound
+    certificate: Any = None  # input for an independent check of the bound
 
 
 @dataclass(frozen=True)
 class SharedWork:
-    """Work on the records that does not depend on k, so that several runs can share it."""
+    """Preparation of the records that does not depend on k, so several runs can share it."""
 
-    option: str  # the option that takes the result
-    function: str  # computes the result from the records: ``"module:function"`` as in `Method`
+    option: str  # the option that receives the result
+    function: str  # computes the result from the records; ``"module:function"`` as in `Method`
 
     def load(self) -> Callable[..., Any]:
         """Import the function that computes the shared result."""
@@ -138,7 +138,7 @@ class SharedWork:
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the registry."""
+    """A registered method: its name, function, options and properties."""
 
     name: str  # as users type it
     # One line each: action, origin, cost in n, d and k.
@@ -154,23 +154,23 @@ class Method:
     options: tuple[Option, ...] = ()  # keywords of the function
     random: bool = False  # true if it accepts a ``seed``
     whole_records: bool = True  # false if it groups columns separately, which is not k-anonymous
-    # True if it publishes progress and has a result at any time: Ctrl-C ends it with the best so far.
+    # True if a run has a result at any time; Ctrl-C then ends the run with the best partition found so far.
     anytime: bool = False
     growth: Growth = Growth.QUADRATIC  # growth of the run time with n
-    # The options that limit a run in seconds and in steps. A method with a time option checks the clock, and its result
-    # depends on the machine, unless it has a limit on steps.
+    # The names of the options that limit the seconds and the steps of a run. A method with a time option checks the
+    # clock, so its result depends on the machine unless the number of steps is limited.
     time_option: str | None = None
     steps_option: str | None = None
-    shared: SharedWork | None = None  # the work that runs with other k can share
+    shared: SharedWork | None = None  # work that runs with different k can share
     confidential: bool = False  # true if it also groups by sensitive columns, which only `mask` provides
 
     @property
     def by_user(self) -> bool:
-        """Return whether the method is a user's function."""
+        """Return True if the method is a user's function."""
         return callable(self.function)
 
     def takes(self, option: str) -> bool:
-        """Return whether the method has an option of this name."""
+        """Return True if the method has an option of this name."""
         return any(candidate.name == option for candidate in self.options)
 
     def load(self) -> Callable[..., Any]:
@@ -178,7 +178,7 @@ class Method:
         return self.function if callable(self.function) else _load(self.function)
 
     def seconds(self, options: Mapping[str, Any]) -> float | None:
-        """Return the time limit of a run in seconds; None without a limit that the method enforces."""
+        """Return the time limit of a run in seconds, or None if the method enforces no limit."""
         if self.time_option is None:
             return None
         limit: float | None = options.get(self.time_option)
@@ -187,11 +187,11 @@ class Method:
         return limit
 
     def steps(self, options: Mapping[str, Any]) -> int | None:
-        """Return the limit on the steps of a run, or None."""
+        """Return the maximum number of steps of a run, or None if there is no limit."""
         return None if self.steps_option is None else options.get(self.steps_option)
 
     def repeatable(self, options: Mapping[str, Any]) -> bool:
-        """Return whether a run with these options (and the same seed) is reproducible to the byte on any machine.
+        """Return True if runs with these options and the same seed are identical, byte for byte, on any machine.
 
         Examples
         --------
@@ -202,7 +202,7 @@ class Method:
         return not self.by_user and (self.time_option is None or self.steps(options) is not None)
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
-        """Check the given options and add defaults for the rest."""
+        """Validate the given options and add defaults for the others."""
         available = {option.name: option for option in self.options}
         for name in options:
             if name not in available:
@@ -219,7 +219,7 @@ class Method:
         seed: int | None = None,
         state: State | None = None,
     ) -> Outcome:
-        """Group the records; ``options`` must have been read by `read_options`."""
+        """Group the records; ``options`` must come from `read_options`."""
         if self.confidential:
             raise InputError(
                 f"Method {self.name!r} also groups by a sensitive column, which only shoal.mask provides. Use "
@@ -467,7 +467,7 @@ _ENTRIES = (
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
-# Methods of t-closeness, which also group by sensitive columns.
+# Methods for t-closeness, which also group by sensitive columns.
 CONFIDENTIAL_METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -494,7 +494,7 @@ ALL_METHODS = METHODS | CONFIDENTIAL_METHODS
 
 
 def find(method: str | Callable[..., Any] | Method) -> Method:
-    """Return the method of this name, or an entry for a user's function; refuse unknown names.
+    """Return the method with this name, or an entry for a user's function; reject unknown names.
 
     Examples
     --------
@@ -516,7 +516,7 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
 
 
 def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
-    """Return the method for this number of columns: the optimum if there is one column and no method was named.
+    """Return the requested method; for one column, replace `AUTO` by the optimal method ``"univariate"``.
 
     Examples
     --------
@@ -529,7 +529,7 @@ def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
 def options_for(
     entry: Method, method: str | Callable[..., Any] | Method, options: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return the options of the method; `AUTO` ignores them if it uses the optimum for one column.
+    """Return the options to pass to the method; drop them if `AUTO` was replaced for one column.
 
     Examples
     --------
@@ -547,7 +547,7 @@ def options_for(
 
 
 def methods() -> Listing:
-    """Return the registry as a table that prints itself, one row per method.
+    """Return all methods as a listing that prints as a table, one row per method.
 
     Examples
     --------
@@ -558,13 +558,13 @@ def methods() -> Listing:
 
 
 class Listing(tuple[Method, ...]):
-    """The methods, in order; prints as a table."""
+    """A tuple of methods that prints as a table."""
 
     __slots__ = ()
 
     @property
     def names(self) -> list[str]:
-        """The names that `mask` and `partition` accept."""
+        """The names of the methods."""
         return [method.name for method in self]
 
     def __repr__(self) -> str:

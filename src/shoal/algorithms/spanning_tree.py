@@ -1,10 +1,10 @@
-"""The exact minimum spanning tree of records: by Borůvka on a kd-tree or by Prim, depending on the data.
+"""The exact minimum spanning tree of records, by Borůvka's algorithm on a kd-tree or by Prim's algorithm.
 
-The first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE
-Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of edges of length 0 and
-count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d) memory. The paper's
-method works with any distance: Manhattan distances use Prim's algorithm, O(d n²); a user's function is called n²/2
-times.
+The tree is the first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for
+microaggregation, IEEE Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of
+edges of length 0 and count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d)
+memory. The paper's method works with any distance. Manhattan distances use Prim's algorithm, O(d n²); a user's distance
+function is called about n²/2 times.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_
 Algorithm = Literal["auto", "boruvka", "prim"]
 Metric = Literal["euclidean", "manhattan"] | Callable[[Floats, Floats], float]
 METRICS = ("euclidean", "manhattan")
-METRIC_LARGEST = 5000  # limit for a user's function: 12 million calls
-# Up to SMALL · GROWTH^d records, comparing all pairs is faster (measured: n ≈ 1,200 for d = 2, 12,000 for 10).
+METRIC_LARGEST = 5000  # maximum number of records for a user's function: 12 million calls
+# Up to SMALL · GROWTH^d records, Prim's algorithm is faster (measured: n ≈ 1,200 for d = 2, 12,000 for d = 10).
 SMALL, GROWTH = 700, 1.33
 
 
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
-    """A minimum spanning tree; its edges are sorted from longest to shortest, equal ones by record number.
+    """A minimum spanning tree with its edges sorted from longest to shortest, ties by record number.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class SpanningTree:
 
     @property
     def weight(self) -> float:
-        """The total length."""
+        """The total length of the edges."""
         return float(self.lengths.sum())
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ def spanning_tree(
 ) -> SpanningTree:
     """Compute the minimum spanning tree of records.
 
-    Record numbers break ties: the tree depends neither on the algorithm nor on the number of threads.
+    Record numbers break ties, so the tree depends neither on the algorithm nor on the number of threads.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def find_tree(
 
 
 def _chain_lengths(D: Floats, metric: Metric) -> Floats:
-    """Return the distance of every record from the previous one."""
+    """Return the distances between consecutive records."""
     if callable(metric):
         return np.array([metric(a, b) for a, b in pairwise(D)], dtype=np.float64)
     steps = np.diff(D, axis=0)
@@ -164,14 +164,14 @@ def _chain_lengths(D: Floats, metric: Metric) -> Floats:
 
 
 def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], state: State) -> tuple[Ints, Ints, Floats]:
-    """Compute the tree as `prim` does, with a user's function; ties are broken in the same way."""
+    """Compute the tree by Prim's algorithm with a user's distance function; break ties as `prim` does."""
     n = len(X)
     if n > METRIC_LARGEST:
         raise InputError(
             f"{option('metric')} may be a function for up to {METRIC_LARGEST} distinct records, got {n}: it is called "
             "for every pair. Use 'euclidean' or 'manhattan', or mask the table in blocks."
         )
-    best = {i: (np.inf, 0, i) for i in range(1, n)}  # per record outside the tree: its edge's length and ends
+    best = {i: (np.inf, 0, i) for i in range(1, n)}  # per record outside the tree: length and ends of its best edge
     newest, edges = 0, []
     while best and not state[STOP]:
         for i, edge in best.items():
@@ -194,7 +194,7 @@ def _measure(metric: Callable[[Floats, Floats], float], a: Floats, b: Floats) ->
 
 
 def check_tree(tree: Any, X: Floats) -> None:
-    """Refuse a tree whose ends, lengths or order do not fit the records; minimality is not checked."""
+    """Reject a tree whose edges do not match the records or are out of order; do not check minimality."""
     n = len(X)
     requirement = f"{option('tree')} must be the shoal.spanning_tree of these {n} records"
     remedy = "Omit it to build a new tree."
@@ -208,7 +208,7 @@ def check_tree(tree: Any, X: Floats) -> None:
     if not (longer | ((tree.lengths[:-1] == tree.lengths[1:]) & in_turn)).all():
         raise InputError(f"{requirement} with edges from longest to shortest, got a different order. {remedy}")
     lengths = _lengths(X, tree)
-    # The records may have been rescaled since, which changes no group.
+    # The records may have been rescaled since the tree was built, which does not change the groups.
     if n > 1 and not np.allclose(_relative(lengths), _relative(tree.lengths), rtol=1e-6, atol=1e-12):
         edge = int(np.argmax(np.abs(_relative(lengths) - _relative(tree.lengths))))
         a, b = tree.ends[edge]
@@ -219,7 +219,7 @@ def check_tree(tree: Any, X: Floats) -> None:
 
 
 def _lengths(X: Floats, tree: SpanningTree) -> Floats:
-    """Measure the lengths of a tree's edges again."""
+    """Compute the lengths of a tree's edges from the records."""
     if callable(tree.metric):
         return np.array([_measure(tree.metric, X[a], X[b]) for a, b in tree.ends], dtype=np.float64)
     scaled, exponent = _in_range(X)
@@ -235,7 +235,7 @@ def _relative(lengths: Floats) -> Floats:
 
 @kernel
 def _connected(ends: Ints) -> bool:
-    """Return whether n−1 edges connect n records."""
+    """Return True if n−1 edges connect n records."""
     parent = np.arange(len(ends) + 1)
     for edge in range(len(ends)):
         a, b = find_root(parent, ends[edge, 0]), find_root(parent, ends[edge, 1])
@@ -246,7 +246,7 @@ def _connected(ends: Ints) -> bool:
 
 
 def _in_range(X: Floats) -> tuple[Floats, int]:
-    """Scale by 2^−exponent where squares of differences would overflow or underflow; return the exponent too."""
+    """Scale X by 2^−exponent if squared differences would overflow or underflow; return X and the exponent."""
     deviations = X / 2 - X[0] / 2
     span = float(np.abs(deviations).max())
     if span == 0 or 1e-100 < span < 1e100:
@@ -256,7 +256,7 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
 
 
 def distinct(X: Floats) -> tuple[Ints, Ints]:
-    """Return the first record of each set of equal ones, and for every record the first one equal to it."""
+    """Return the first record of each set of equal records, and the first equal record for every record."""
     number = number_words(words_of(X))
     unique = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
     return unique, unique[number]

@@ -1,10 +1,10 @@
-"""A short path through all records: a travelling salesman's tour, improved by 2-opt and Or-opt, then opened.
+"""A short path through all records: a travelling salesman's tour, improved by 2-opt and Or-opt and then opened.
 
 J. L. Bentley, Fast algorithms for geometric traveling salesman problems, ORSA Journal on Computing 4 (1992). The tour
-starts as a walk around the minimum spanning tree. For each record and each of its nearest neighbours, a part of the
-tour is reversed (2-opt), or one to three records are moved there (Or-opt), if that shortens the tour. Neighbour lists
-keep these attempts cheap, and a queue skips records that cannot improve. Finally the longest edge is removed. Typically
-O(n log n) attempts, each move up to O(n) places; O(n d) memory.
+starts as a walk around the minimum spanning tree. Moves that shorten the tour link a record to one of its nearest
+neighbours. They reverse a part of the tour (2-opt) or move one to three records next to the neighbour (Or-opt).
+Neighbour lists keep these attempts cheap, and a queue skips records without a possible improvement. Finally, the
+longest edge is removed. Typically O(n log n) attempts, and at most O(n) time per move; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from shoal.kernels.kdtree import KdTree, build, neighbours
 
 __all__ = ["tour"]
 
-# Neighbours tried per record, and the most records that Or-opt moves at once.
+# Number of neighbours tried per record, and maximum number of records in an Or-opt move.
 NEIGHBOURS, SEGMENT = 8, 3
-# A move must gain this share of the edges that it removes; otherwise rounding could make moves cycle.
+# Minimum gain of a move, relative to the edges it removes; smaller gains may be rounding errors and could cycle.
 GAIN = 1e-9
-# Maximum number of moves per record; one or two are common.
+# Maximum number of moves per record; one or two are typical.
 MOVES = 1000
 
 
@@ -61,7 +61,7 @@ def _distance(tree: KdTree, a: int, b: int) -> float:
 
 @kernel
 def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
-    """Improve a closed tour (`at` has the place visited at each step) and return it opened at its longest edge."""
+    """Improve a closed tour and return it opened at its longest edge; `at` has the tree position of each step."""
     n = len(at)
     step = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -108,7 +108,7 @@ def _opened(tree: KdTree, at: Ints) -> Ints:
 
 @kernel
 def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
-    """Make the first improving 2-opt move that links a to a neighbour; return the count of touched places (0 or 4)."""
+    """Make the first improving 2-opt move that links a to a neighbour; return the number of changed ends (0 or 4)."""
     n = len(at)
     for direction in (1, -1):
         b = at[(step[a] + direction) % n]
@@ -131,7 +131,7 @@ def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: in
 
 @kernel
 def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
-    """Reverse the steps first … last of the closed tour, or all the others, which gives the same tour."""
+    """Reverse the steps first … last of the closed tour, or all other steps, which gives the same tour."""
     n = len(at)
     inside = (last - first) % n + 1
     if 2 * inside > n:
@@ -146,13 +146,13 @@ def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
 
 @kernel
 def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
-    """Make the first improving Or-opt move that links a to a neighbour; return the count of touched places (0 or 6)."""
+    """Make the first improving Or-opt move that links a to a neighbour; return the number of changed ends (0 or 6)."""
     n = len(at)
     for direction in (1, -1):
         p = at[(step[a] - direction) % n]
         before = _distance(tree, p, a)
         for size in range(1, min(SEGMENT, n - 3) + 1):
-            # The segment runs from a to e; its neighbours p and q are joined.
+            # The segment runs from a to e; its neighbours p and q become linked.
             e = at[(step[a] + direction * (size - 1)) % n]
             q = at[(step[a] + direction * size) % n]
             removed = before + _distance(tree, e, q)
@@ -178,7 +178,7 @@ def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, 
 
 @kernel
 def _move(at: Ints, step: Ints, start: int, size: int, after: int, flip: bool) -> None:
-    """Move the steps start … start+size−1 behind a place of the tour, reversed if `flip`."""
+    """Move the steps start … start+size−1 to just after the step of `after`, reversed if `flip`."""
     n = len(at)
     segment = np.empty(size, dtype=np.int64)
     for t in range(size):

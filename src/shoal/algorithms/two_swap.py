@@ -1,18 +1,19 @@
-"""Two-swap: exchange records between groups while that reduces the SSE. Group sizes do not change.
+"""Method two-swap: exchange records between groups while this reduces the SSE. Group sizes do not change.
 
 J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomposition heuristic for the
-microaggregation problem, PSD 2022, Section 3. Let e_ig be the squared distance of record i to the centroid of
-group g, c_g its size and D_ij the squared distance of two records. Swapping i of a with j of b changes the SSE by
+microaggregation problem, PSD 2022, Section 3. Let e_ig be the squared distance of record i to the centroid of group g,
+c_g its size and D_ij the squared distance of two records. Swapping record i of group a with record j of group b changes
+the SSE by
 
     e_ja − e_ia + e_ib − e_jb − D_ij (1/c_a + 1/c_b),
 
 which follows from Σ_{j∈g} D_ij = c_g e_ig + SSE_g and the change in terms of pair sums (`optimize.patch`).
 
-* ``steepest`` is the paper's variant: the best of all swaps, repeatedly. The best partner of each record is stored, and
-  only those that a swap may have changed are searched again: O(d n²) once, then per swap O(d n k) and the few records
-  whose partner is gone. O(n d) memory.
-* ``fast`` considers only the groups of nearest neighbours and swaps each record in turn with its best partner there:
-  O(d n k) per sweep plus the neighbour lists, O(n min(k, 256)) memory.
+* ``steepest``, the paper's variant, repeatedly makes the best of all swaps. The best partner of each record is stored
+  and searched again only if a swap may have changed it. O(d n²) time once, then O(d n k) per swap plus the searches for
+  the few records whose partner changed; O(n d) memory.
+* ``fast`` swaps each record in turn with its best partner in the groups of its nearest neighbours. O(d n k) time per
+  sweep plus the neighbour lists; O(n min(k, 256)) memory.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from shoal.kernels.neighbours import list_size, nearest
 
 __all__ = ["improve", "start_labels", "two_swap"]
 
-# Gains below this share of the largest gain possible with the values of the two groups are rounding errors: such swaps
-# could cycle.
+# Minimum gain of a swap, relative to the largest gain possible with the values of the two groups. Smaller gains are
+# rounding errors and could make swaps cycle.
 _NOISE = 1e-14
-# Maximum number of swaps, or attempts, per record, to guarantee an end; a few are common.
+# Maximum number of swaps (or attempts) per record, which guarantees termination; a few are typical.
 _MOST = 1000
 
 
 def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Outcome:
-    """Group the records by another method, or use given labels, and improve the groups by swaps."""
+    """Improve the groups of another method, or the groups of given labels, by swaps."""
     if isinstance(start, str):
         labels, name = start_labels(X, k, start, state)
     else:
@@ -88,11 +89,11 @@ class _MemberLists(NamedTuple):
     reach: Floats  # (groups, d): the largest absolute value in each group
     first: Ints  # the members of group g are member[first[g]:first[g + 1]]
     member: Ints
-    place: Ints  # the place of each record in `member`
+    place: Ints  # the position of each record in `member`
 
 
 def lists_of(X: Floats, labels: Ints) -> _MemberLists:
-    """Return the members of each group and their largest values; most evaluations of a swap need neither."""
+    """Return the members and the largest absolute values of each group."""
     size = group_sizes(labels)
     reach = np.zeros((len(size), X.shape[1]))
     np.maximum.at(reach, labels, np.abs(X))
@@ -123,7 +124,7 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
 
 @kernel
 def _rounding(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> float:
-    """Return the possible rounding error of a swap's change, relative to the size of the groups' values."""
+    """Return the possible rounding error of a swap's change, given the magnitude of the groups' values."""
     a, b = swaps.label[i], swaps.label[j]
     total = 0.0
     for t in range(swaps.X.shape[1]):
@@ -144,7 +145,7 @@ def _apply(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> None:
 
 @kernel
 def _recentre(swaps: _Swaps, lists: _MemberLists, g: int) -> None:
-    """Recompute a centroid: updating it would retain the rounding errors of values that have left."""
+    """Recompute a centroid from its members; updates would keep the rounding errors of values that have left."""
     begin, end = lists.first[g], lists.first[g + 1]
     for t in range(swaps.X.shape[1]):
         origin = swaps.X[lists.member[begin], t]
@@ -192,9 +193,9 @@ def _steepest(swaps: _Swaps, lists: _MemberLists, state: State) -> None:
 def _update_partners(
     swaps: _Swaps, lists: _MemberLists, touched: Bools, gain: Floats, partner: Ints, state: State
 ) -> None:
-    """Search the best partners again after a swap touched the members of two groups."""
+    """Update the best partners after a swap; `touched` marks the members of the two changed groups."""
     for x in range(len(touched)):
-        if state[STOP]:  # takes seconds with large groups
+        if state[STOP]:  # this loop takes seconds with large groups
             return
         if touched[x] or (partner[x] >= 0 and touched[partner[x]]):
             _partner(swaps, lists, x, gain, partner)

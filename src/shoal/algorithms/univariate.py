@@ -1,15 +1,15 @@
-"""The optimum for one column: a shortest path over the sorted values.
+"""The optimal partition of one column, found as a shortest path over the sorted values.
 
 S. L. Hansen and S. Mukherjee, A polynomial algorithm for optimal univariate microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 15 (2003). Node j of the graph represents the j smallest values. The arc (i, j),
-k ≤ j−i < 2k, is the group of the values i+1 … j; its length is the SSE of this group.
+with k ≤ j−i < 2k, represents the group of the values i+1 … j; its length is the SSE of this group.
 
-Small k: the plain recurrence, O(kn). Larger k: the arcs satisfy the quadrangle inequality, so the best predecessor of j
-never decreases as j grows. The nodes are processed in batches of k, which depend only on earlier nodes; halving finds
-their minima in O(n log k) in total.
+For small k, the plain recurrence takes O(kn) time. For larger k, the arcs satisfy the quadrangle inequality, so the
+best predecessor of j never decreases as j grows. The nodes are processed in batches of k that depend only on earlier
+nodes, and halving finds the best predecessors in O(n log k) time in total.
 
 Every arc is computed from deviations inside a window of a few k values, and path lengths are relative to the start of
-the window: neither a large offset nor a long column costs precision.
+the window. Neither a large offset nor a long column therefore reduces precision.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from shoal.kernels.sort import sort_values
 
 __all__ = ["labels_of_path", "univariate"]
 
-# From this k on, halving is faster (measured).
+# Halving is faster than the plain recurrence from this k on (measured).
 LARGE_K = 16
 
 
 def univariate(X: Floats, k: int, *, state: State) -> Ints:
-    """Group the values of one column with the smallest possible SSE."""
+    """Group the values of one column so that the SSE is as small as possible."""
     values, order = sort_values(X[:, 0])
     previous = np.empty(len(values) + 1, dtype=np.int64)
     (_plain_path if k < LARGE_K else _halving_path)(values, k, previous)
@@ -35,8 +35,8 @@ def univariate(X: Floats, k: int, *, state: State) -> Ints:
 
 
 def labels_of_path(previous: Ints, order: Ints) -> Ints:
-    """Number the groups of a path, given the predecessor of every node, and return the group of each record."""
-    # numpy requests huge pages from the system, numba's arrays do not; the same applies to `previous`.
+    """Return the group of each record on the path with the given predecessors."""
+    # Allocate with numpy, which requests huge pages from the system; numba does not. This also applies to `previous`.
     labels = np.empty(len(order), dtype=np.int64)
     _walk(previous, order, labels)
     return labels
@@ -44,7 +44,7 @@ def labels_of_path(previous: Ints, order: Ints) -> Ints:
 
 @kernel
 def _plain_path(x: Floats, k: int, previous: Ints) -> None:
-    """Write the predecessor of every node on its shortest path: the paper's recurrence, in windows."""
+    """Write the predecessor of every node on its shortest path, by the paper's recurrence in windows."""
     n = len(x)
     width = max(32, 6 * k)
     length = _lengths(k)
@@ -70,7 +70,7 @@ def _plain_path(x: Floats, k: int, previous: Ints) -> None:
 
 @kernel
 def _halving_path(x: Floats, k: int, previous: Ints) -> None:
-    """Write the same predecessors, in batches of k nodes, by halving the rows of a monotone matrix."""
+    """Write the same predecessors as `_plain_path`, in batches of k nodes, by halving the rows of a monotone matrix."""
     n = len(x)
     length = _lengths(k)
     inverse = 1.0 / np.arange(1, 2 * k)
@@ -106,9 +106,9 @@ def _halving_path(x: Floats, k: int, previous: Ints) -> None:
 
 @kernel
 def _lengths(k: int) -> Floats:
-    """Return an array for the path lengths of the last 2k nodes or so; node i has the place i mod (2k + 1).
+    """Return an array for the path lengths of the last 2k + 1 nodes; node i has the position i mod (2k + 1).
 
-    The entries of the first k nodes are set: no path has fewer than k values.
+    The lengths of the first k nodes are final: node 0 has length 0, and no path has fewer than k values.
     """
     length = np.full(2 * k + 1, np.inf)
     length[0] = 0.0
@@ -121,9 +121,9 @@ def _open_window(
 ) -> int:
     """Prepare a window for the nodes first … last, and return its first node.
 
-    Sums are of deviations from the window's middle value; lengths are relative to a node of the window. With ``reduced
-    = length − squares``, the arc of the values i+1 … j gives the path the length ``reduced[i] − sums²/(j − i)``, apart
-    from the squares up to j, which all candidates share.
+    The sums are of deviations from the window's middle value; lengths are relative to a node of the window. Let
+    ``reduced = length − squares``. A path whose last arc is the group i+1 … j has the length ``reduced[i] − sums²/(j −
+    i)`` plus the squares up to j, which all candidates share.
     """
     origin = max(0, first - 2 * k + 1)
     pivot = x[(origin + last) // 2]
@@ -140,14 +140,14 @@ def _open_window(
 
 @kernel
 def _close_window(k: int, last: int, origin: int, length: Floats, squares: Floats, reduced: Floats) -> None:
-    """Write the lengths for the next window, relative to this window's node."""
+    """Write the path lengths that the next window needs, relative to this window's base node."""
     for j in range(max(origin, last - 2 * k), last + 1):
         length[j % len(length)] = reduced[j - origin] + squares[j - origin]
 
 
 @kernel
 def _walk(previous: Ints, order: Ints, labels: Ints) -> None:
-    """Follow the path back from the last node and number its groups."""
+    """Follow the path back from the last node and write the group of each record to `labels`."""
     node = len(order)
     group = 0
     while node > 0:

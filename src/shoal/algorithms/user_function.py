@@ -1,6 +1,6 @@
-"""A user's function as a method: ``f(X, k)`` receives a C-contiguous float64 array and k, and returns the labels.
+"""User functions as methods: ``f(X, k)`` receives a C-contiguous float64 array and k, and returns labels.
 
-Its result is checked: one integer label per record, at least k records in every group.
+The labels are checked: one integer label per record, and at least k records in every group.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
 
 
 class UserFunction:
-    """A user's function, called for one set of records at a time, whose result is checked.
+    """A wrapper that calls a user's function for one set of records at a time and checks its labels.
 
-    It travels to another process as bytes, which are unpickled at the first call, so that a failed import is an error
-    of the run like any other.
+    The function is sent to other processes as bytes, which are unpickled at the first call. A failed import is
+    therefore reported like any other error of the run.
     """
 
     def __init__(self, name: str, function: Callable[..., Any] | bytes) -> None:
@@ -84,11 +84,11 @@ class UserFunction:
         self._lock = threading.Lock()  # blocks are grouped in several threads, but the function may not be thread-safe
 
     def __call__(self, X: Floats, k: int, *, state: State, **options: object) -> Ints:
-        """Group the records."""
+        """Call the function on a copy of the records and return its labels after the checks."""
         with self._lock:
             function = self._load()
             try:
-                # A copy: the function may modify it.
+                # Pass a copy, because the function may modify the array.
                 answer = function(np.array(X, dtype=np.float64, order="C"), k, **options)
             except Exception as error:
                 raise InputError(f"Method {self.name!r} failed: {type(error).__name__}: {error}") from error
@@ -142,7 +142,7 @@ class UserFunction:
 
 
 def check_sendable(entry: Method, options: Mapping[str, Any]) -> None:
-    """Refuse a user's function that cannot be sent to other processes, as a method or among its options."""
+    """Reject a method or options that cannot be sent to other processes."""
     try:
         pickle.dumps((entry, options))
     except InputError:
@@ -155,7 +155,7 @@ def check_sendable(entry: Method, options: Mapping[str, Any]) -> None:
 
 
 def _pickler() -> Any:
-    """Return cloudpickle if it is installed, as with Dask: it also handles functions from scripts and notebooks."""
+    """Return cloudpickle, which also handles functions from notebooks, if it is installed; otherwise pickle."""
     try:
         return import_module("cloudpickle")
     except ImportError:

@@ -1,10 +1,10 @@
-"""V-MDAV: groups of k around the farthest record that grow to 2k−1 while a neighbour is close.
+"""V-MDAV: form groups of k around the farthest record and extend them to 2k−1 while a neighbour is close.
 
 A. Solanas and A. Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group size, COMPSTAT 2006. A
-record joins the group if its distance to the group (to the nearest member) is less than γ times its distance to the
-nearest other record without a group. The centroid is that of the whole table, which reproduces the figures of Castro,
-Gentile and Spagnolo-Arrizabalaga (2022) exactly. About k+3 queries per group and γ: O(d n²) time at worst, near O(n log
-n) for few columns; O(n d) memory.
+record joins a group if its distance to the nearest member is less than γ times its distance to the nearest other record
+without a group. The centroid is that of the whole table, which exactly reproduces the results of Castro, Gentile and
+Spagnolo-Arrizabalaga (2022). About k+3 queries per group and γ: O(d n²) time at worst, near O(n log n) for few columns;
+O(n d) memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 
 __all__ = ["GAMMAS", "v_mdav"]
 
-# No growth (0), the paper's 0.2 for scattered and 1.1 for clustered data as limits, and values in between.
+# With 0, groups do not grow; the paper uses 0.2 for scattered and 1.1 for clustered data.
 GAMMAS = (0.0, 0.16, 0.32, 0.48, 0.64, 0.8, 0.96, 1.12)
 
 
@@ -46,7 +46,7 @@ class _Buffers(NamedTuple):
 
     members: Ints  # (2k−1,)
     neighbour: Ints  # (2k−1,): each member's nearest record without a group
-    distance: Floats  # (2k−1,): the squared distance to it
+    distance: Floats  # (2k−1,): the squared distance to this neighbour
     near: Floats  # (k,)
     near_ids: Ints
 
@@ -66,7 +66,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     while pool.remaining[0] >= k and not state[STOP]:
         group = _groups(X, pool, centre, gamma, buffers, group, labels, state)
         pool_refresh(pool)
-    if not state[STOP]:  # a stopped run may not have a group to put them in
+    if not state[STOP]:  # a stopped run may have no group for the leftovers
         place_leftovers(X, pool.place, group, labels)
     return labels
 
@@ -101,7 +101,7 @@ def _groups(
 
 @kernel(counted=False)
 def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, labels: Ints) -> None:
-    """Let the group of the records `near_ids` grow to at most 2k−1."""
+    """Extend the group of the records in `near_ids` to at most 2k−1 records."""
     members, neighbour, distance, near, near_ids = buffers
     k = len(near)
     for m in range(2 * k - 1):
@@ -110,7 +110,7 @@ def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, 
         if pool.remaining[0] < 2:
             return
         best = 0
-        # The candidate comes after the members. Its nearest record is itself, at distance 0, so the second one counts.
+        # The candidate is queried last. Its nearest record is itself, at distance 0, so the second nearest counts.
         for m in range(size + 1):
             asks = members[m] if m < size else neighbour[best]
             if m == size or neighbour[m] < 0 or pool.place[neighbour[m]] < 0:

@@ -1,1 +1,1 @@
-"""Blocks: divide a large table into parts of manageable size by counting records instead of moving them."""
+"""Division of a large table into blocks of manageable size, by counting records instead of moving them."""

@@ -1,4 +1,4 @@
-"""Run a method on every block or cell, and number the groups of all."""
+"""Functions that run a method on every block or cell and number all groups consecutively."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["group_blocks", "group_cells", "share_options"]
 
 
 def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
-    """Return the options for a part of the records: its share of the time limit or of the steps.
+    """Return the options for a part of the records, with its share of the time limit or of the steps.
 
-    Parts that are searched in parallel may each use the total time of all. Steps are always shared, so that the result
-    does not depend on `parallel`.
+    Parts that are searched in parallel each get the time of all these parts. Steps are divided among all parts, so the
+    result does not depend on `parallel`.
 
     Examples
     --------
@@ -53,9 +53,10 @@ def group_blocks(  # noqa: PLR0913 - five parameters describe the task, five the
 ) -> Ints:
     """Group the records of each block separately by a method; return the group of each record.
 
-    All records of a block have the same missing columns (NaN). The seed is the same in every block; `records` share the
-    time limit or the number of steps. The number of worker threads does not change the groups. `parallel` is the number
-    of blocks searched at the same time, on all machines; by default `workers`.
+    All records of a block have missing values (NaN) in the same columns. The seed is the same in every block. The time
+    limit or the number of steps is for `records` records, and each block gets its share. The number of worker threads
+    does not change the groups. `parallel` is the number of blocks searched at the same time on all machines (default:
+    `workers`).
     """
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(block[order]) > 0, True])
@@ -85,9 +86,10 @@ def group_cells(
     state: State,
     shared: Sequence[Mapping[str, Any]] = (),
 ) -> Outcome:
-    """Group the records of every cell separately by a method; number the groups of all cells.
+    """Group the records of every cell separately by a method; number the groups of all cells consecutively.
 
-    `cells` are pairs of records and their present columns; `shared` holds options of each cell that several runs reuse.
+    A cell is a pair: the records, and the columns in which they have values. `shared` holds options for each cell that
+    several runs reuse.
     """
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes: list[Outcome] = []
@@ -102,18 +104,18 @@ def group_cells(
             allowed = share_options(entry, options, len(rows) / len(Z))
             began = time.monotonic()
             if limit is not None and seconds is not None:
-                # Share what earlier cells have left, which may differ from the plan.
+                # Share the time that earlier cells have left, which may differ from the plan.
                 allowed[limit] = max(seconds, 0.0) * len(rows) / records_left
             outcome = entry.run(records, k, {**allowed, **cell_options}, seed=seed, state=state)
             if limit is not None and seconds is not None:
                 elapsed = time.monotonic() - began
-                # The first run may compile kernels; compile time must not count.
+                # The first run may compile kernels, and compile time must not count.
                 seconds -= elapsed if outcomes else min(elapsed, allowed[limit])
         records_left -= len(rows)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
         else:
-            # Blank cells form their own group; otherwise they would blank the mean of another.
+            # Missing values form their own group; otherwise they would make the mean of another group missing.
             labels[rows] = offset + int(outcome.labels.max()) + 1
             if len(present):
                 labels[np.ix_(rows, present)] = outcome.labels + offset

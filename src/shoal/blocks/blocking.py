@@ -1,8 +1,8 @@
-"""Divide records into blocks in a few passes that only count: moments, rounds of the tree, sums of its leaves.
+"""Division of records into blocks in a few counting passes: moments, rounds of the tree, sums of its leaves.
 
-The holder of the records offers `reduce`: run a function on every part and combine the results. All results are exact
-counts and sums, so parts may have any size and order. The functions are defined at module level, so that they can be
-sent to other processes.
+The holder of the records provides `reduce`, which runs a function on every part and combines the results. All results
+are exact counts and sums, so parts may have any size and order. The functions are defined at module level so that they
+can be sent to other processes.
 """
 
 from __future__ import annotations
@@ -47,22 +47,25 @@ __all__ = [
 ]
 
 SAMPLE = 100_000  # size of the sample that determines the number of levels per round
-PIECE = 256  # records in a piece of a leaf of equal records, whose grouping is arbitrary
+PIECE = 256  # minimum number of records in a piece of a leaf of equal records, unless L is smaller
 
 
 class BlockRecords(Protocol):
-    """A holder of records in parts."""
+    """Protocol for a holder of records that are stored in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Combine ``function(first, X, roots, *arguments)`` of all parts; `first` numbers a part's first record."""
+        """Combine the results of ``function(first, X, roots, *arguments)`` for all parts.
+
+        `first` is the number of a part's first record.
+        """
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, run in a process with loaded kernels."""
+        """Run ``function(*arguments)`` in a process that has loaded the kernels; return the result."""
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Records in a single part."""
+    """A holder of records in memory, in a single part."""
 
     X: Floats
     roots: Ints
@@ -88,40 +91,40 @@ def extent_of(X: Floats, roots: Ints) -> Extent:
 
 
 class Stage(NamedTuple):
-    """A tree over some columns; the leaves of one stage are the roots of the next."""
+    """A tree over some columns; the leaves of one stage are the roots of the next stage."""
 
-    columns: Ints | None  # in the order of the tree; None for all columns in their order
-    frame: Frame  # of those columns
+    columns: Ints | None  # in the order of the tree; None for all columns in table order
+    frame: Frame  # the frame of these columns
     tree: Tree
 
 
 class Pieces(NamedTuple):
-    """The pieces of leaves: a leaf with several pieces distributes its records over them in input order."""
+    """The division of leaves into pieces, each of which holds records of one leaf in input order."""
 
     first: Ints  # (leaves,): the block of the leaf, or of its first piece
-    many: Ints  # (leaves,): the number of its pieces
-    place: Ints  # (leaves,): the index of their first entry in `starts`
-    starts: Ints  # for leaves with several pieces: the number of records of the leaf before each piece
+    many: Ints  # (leaves,): the number of pieces of the leaf
+    place: Ints  # (leaves,): the index of the leaf's first entry in `starts`
+    starts: Ints  # for leaves with several pieces: the number of the leaf's records before each piece
 
 
 class Blocks(NamedTuple):
-    """The blocks of a table, sufficient to find the block of a record without other records."""
+    """The blocks of a table, with all data needed to assign a record to its block."""
 
     frame: Frame
     scale: Scaling
     stages: tuple[Stage, ...]
     pieces: Pieces
-    before: Mapping[int, Ints]  # by a part's first record: the number of records of divided leaves in earlier parts
-    sizes: Ints  # the number of records of each block, in Morton order
+    before: Mapping[int, Ints]  # keyed by a part's first record: records of each divided leaf in earlier parts
+    sizes: Ints  # the number of records in each block, in Morton order
     facts: Mapping[str, object]
 
 
 def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks:
     """Divide the records of every root into blocks of at least k records.
 
-    A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records: equal records come in pieces of almost
-    twice that size, and a leaf below k joins another even if none has room. With split="sorted" a block has up to L
-    records, with split="univariate" any number.
+    A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records. Equal records are divided into pieces of
+    up to twice the minimum size. A leaf with fewer than k records joins another leaf even if none has room. With
+    split="sorted", a block has up to L records; with split="univariate", it has any number.
 
     Examples
     --------
@@ -159,7 +162,7 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
 
 
 def find_scaling(records: BlockRecords, limits: Floats) -> Scaling:
-    """Return what standardises the records of all parts; `limits` are the least and greatest values."""
+    """Return the scaling that standardises the records of all parts; `limits` has the column bounds."""
     frame = frame_of(limits)
     return scaling_of(records.reduce(_moments, operator.add, frame), frame)
 
@@ -167,7 +170,7 @@ def find_scaling(records: BlockRecords, limits: Floats) -> Scaling:
 def _find_leaves(
     records: BlockRecords, extent: Extent, rule: Blocking, frame: Frame
 ) -> tuple[Scaling, tuple[Stage, ...], Ints, int]:
-    """Grow the trees of all stages; return also the scaling, the root of each leaf and the number of rounds."""
+    """Grow the trees of all stages; return the scaling, the stages, the root of each leaf and the number of rounds."""
     stages: tuple[Stage, ...] = ()
     roots, owner, rounds, scale = extent.sizes, np.arange(len(extent.sizes)), 0, None
     sample: tuple[Floats, Ints] | None = None
@@ -177,7 +180,7 @@ def _find_leaves(
         stage_frame = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
         d, split = len(stage_frame.low), rule.split
         if split == "all" and d > CODE_BITS:
-            split = "one"  # without a selection, there may be too many columns to split at once
+            split = "one"  # without selected columns, there may be too many to split at once
         stage = Stage(columns, stage_frame, new_tree(roots, d, rule.L, split))
         if scale is None:
             sums, counts = records.reduce(_survey, _combine_surveys, frame, stage)
@@ -204,7 +207,7 @@ def _find_leaves(
 def _cut_leaves(tree: Tree, block: Ints, rule: Blocking) -> Pieces:
     """Divide large leaves of equal records into pieces; `block` has the lowest leaf fused with each leaf."""
     # Records with the same bins are equivalent. A small leaf never links two large ones, so a block has at most one
-    # divided leaf; its other leaves join the first piece.
+    # divided leaf; the other leaves of the block join the first piece.
     divided = (tree.same > 0) & (tree.sizes > rule.L)
     many = np.where(divided, tree.sizes // max(rule.k, min(PIECE, rule.L)), 1)
     room = np.zeros(len(block), dtype=np.int64)
@@ -216,7 +219,7 @@ def _cut_leaves(tree: Tree, block: Ints, rule: Blocking) -> Pieces:
 
 
 def _cut_runs(sizes: Ints, owner: Ints, rule: Blocking) -> Pieces:
-    """Cut the leaves of every root, sorted by a column, every L records."""
+    """Cut the leaves of every root, which are sorted by a column, into runs of L records."""
     totals = np.bincount(owner, sizes).astype(np.int64)
     begins = [beginning_of_runs(int(total), rule.L, rule.k) for total in totals]
     blocks = np.cumsum([0, *map(len, begins)])
@@ -236,7 +239,7 @@ def _pieces(first: Ints, many: Ints, starts: Sequence[Ints]) -> Pieces:
 
 
 def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
-    """Return the number of records of each block."""
+    """Return the number of records in each block."""
     sizes = np.zeros(int((pieces.first + pieces.many).max()), dtype=np.int64)
     np.add.at(sizes, pieces.first, np.where(pieces.many == 1, leaves, 0))
     for leaf in np.flatnonzero(pieces.many > 1):
@@ -246,7 +249,7 @@ def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
 
 
 def assign(first: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
-    """Return the block of each record of a part; `first` is the number of its first record."""
+    """Return the block of each record of a part; `first` is the number of the part's first record."""
     leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(first)
     counts = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
     return _assign(leaves, *blocks.pieces, counts)
@@ -275,7 +278,7 @@ def _columns(X: Floats, stage: Stage) -> Floats:
 
 
 def _leaves(X: Floats, roots: Ints, stages: Sequence[Stage]) -> Ints:
-    """Return the leaf of each record in the last stage; its root before the first stage."""
+    """Return the leaf of each record in the last stage, or its root if there are no stages."""
     for stage in stages:
         roots = locate(_columns(X, stage), roots, stage.frame, stage.tree)
     return roots
@@ -300,7 +303,7 @@ def _in_order(tree: Tree, roots: int) -> tuple[Tree, Ints]:
 
 
 def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
-    """Return for each part the sum of all parts before it."""
+    """Return the summed counts of all earlier parts for each part, keyed by first record."""
     before: dict[int, Ints] = {}
     total: Ints | None = None
     for first in sorted(counts):

@@ -1,11 +1,12 @@
-"""Fusion: join every leaf with fewer than k records to the leaf with the nearest centroid, until none is left.
+"""Fusion: join leaves with fewer than k records to the leaves with the nearest centroids until none remain.
 
-Solanas et al. 2006, Section 2.3, supervised as in its footnote: in a round, every small leaf is linked to the leaf of
-the same root whose centroid is nearest among those with room for k − 1 more records below L, or among all if none has
-room. Linked leaves are joined, lowest first, unless they would exceed L records; then centroids are recomputed.
-Centroids come from exact integer sums and ties go to the lowest leaf, so the result depends on the records alone.
+Solanas et al. 2006, Section 2.3, in the supervised variant of its footnote. In a round, every small leaf is linked to
+the leaf of the same root with the nearest centroid. Only leaves with room for k − 1 more records below L qualify, or
+all leaves if none has room. Linked leaves are joined, lowest first, unless they would exceed L records; then the
+centroids are recomputed. Centroids are computed from exact integer sums and ties go to the lowest leaf, so the result
+depends on the records alone.
 
-A round usually halves the number of small leaves; it costs one kd-tree search for each of them.
+A round usually halves the number of small leaves and takes one kd-tree search for each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LOW = np.uint64((1 << 24) - 1)
 
 @kernel
 def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
-    """Return exact sums of the integers of each leaf's records, separately for the upper and the lower 24 bits."""
+    """Return the exact sums of the bins in each leaf, separately for the upper and the lower 24 bits."""
     d = X.shape[1]
     sums = np.zeros((count, 2 * d), dtype=np.int64)
     q = np.empty(d, dtype=np.uint64)
@@ -39,11 +40,11 @@ def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
 
 
 def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
-    """Return the block of each leaf: the lowest leaf fused with it, or the leaf itself.
+    """Return the block of each leaf, which is the number of the lowest leaf in the block.
 
     `sizes`, `sums` (`leaf_sums`) and `roots` describe the leaves; a root with fewer than k records is one block.
-    Distances are between columns divided by their `spread`. A block has at most L records, unless no other leaf has
-    room for a small one.
+    Distances are computed on columns divided by `spread`. A block has at most L records unless no other leaf has room
+    for a small leaf.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -
         inside = inside[np.argsort(roots[inside], kind="stable")]
         for members in np.split(inside, np.flatnonzero(np.diff(roots[inside])) + 1):
             open_ones = members[sizes[members] <= L - k + 1]
-            # A small leaf has room itself. A block may exceed L only if no other leaf has room.
+            # The small leaf itself has room. A block may exceed L only if no other leaf has room.
             limited = len(open_ones) > 1
             candidates = open_ones if limited else members
             upper, lower = sums[candidates, :d], sums[candidates, d:]
@@ -89,7 +90,7 @@ def _head(block: Ints, leaf: int) -> int:
 
 
 def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
-    """Return for each small leaf the leaf with the nearest other centroid; for other leaves the leaf itself."""
+    """Return the leaf with the nearest other centroid for each small leaf; link other leaves to themselves."""
     link = np.arange(len(sizes))
     if len(sizes) > 1:
         _link(centroid, sizes, k, pool_new(centroid), np.empty(2), np.empty(2, dtype=np.int64), link)

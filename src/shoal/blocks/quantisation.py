@@ -1,9 +1,9 @@
-"""Records as integers: every column is divided into 2^48 equal bins between its smallest and largest value.
+"""Quantised records: the range of every column is divided into 2^48 equal bins, numbered by integers.
 
-All results from these integers (the tree, the fusion of leaves, the mean and variance of a column) are exact sums and
-counts. They are equal to the last bit for any order of the records and any division into parts, unlike floating-point
-sums. A bin is 2^−48 of the column's range. The standard deviation of n values is at least range/√(2n), so that of the
-integers differs by at most the share 2^−48·√(2n): 5·10^−11 for a hundred million records.
+All results computed from the bins (the tree, the fusion of leaves, the mean and variance of a column) are exact sums
+and counts. Unlike floating-point sums, they are identical for any order of the records and any division into parts. A
+bin is 2^−48 of the column's range, and the standard deviation of n values is at least range/√(2n). The relative error
+of a standard deviation is therefore at most 2^−48·√(2n), which is 5·10^−11 for a hundred million records.
 
 One pass for the bounds, one for the moments: O(n d) time, O(d) memory.
 """
@@ -25,7 +25,7 @@ __all__ = ["BITS", "Bins", "Frame", "frame_of", "moments", "quantise", "quantise
 BITS = 48
 SCALE = float(1 << BITS)
 LAST = np.uint64((1 << BITS) - 1)
-HALF = np.uint64(24)  # an integer is split into two limbs of 24 bits, so that a sum of 2^38 limbs fits into a word
+HALF = np.uint64(24)  # a bin is split into two limbs of 24 bits, so a sum of 2^38 limbs fits into 64 bits
 LOW = np.uint64((1 << 24) - 1)
 
 Bins = NDArray[np.uint64]
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(extremes: Floats) -> Frame:
-    """Return the frame of the bounds; a column without values gets the bounds 0 and 0.
+    """Return the frame for the given bounds; a column without values gets the bounds 0 and 0.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def frame_of(extremes: Floats) -> Frame:
     """
     low = np.where(np.isfinite(extremes[0]), extremes[0], 0.0)
     high = np.where(np.isfinite(extremes[1]), extremes[1], 0.0)
-    # Halves, because the difference of two finite numbers may overflow.
+    # Halve first, because the difference of two finite numbers may overflow.
     reach = high / 2 - low / 2
     return Frame(low, np.where(reach > 0, reach, 1.0))
 
@@ -114,6 +114,6 @@ def scaling_of(sums: Ints, frame: Frame) -> Scaling:
         total = (a << 24) + b
         squares = (((aa << 24) + aa_low) << 48) + (((ab << 24) + ab_low) << 25) + (bb << 24) + bb_low
         scale.mean[j] = total / n / SCALE
-        # n·Σq² − (Σq)² is an integer: nothing cancels before the root.
+        # n·Σq² − (Σq)² is computed in integers, so nothing cancels before the square root.
         scale.spread[j] = isqrt(n * squares - total * total) / n / SCALE or 1.0
     return scale

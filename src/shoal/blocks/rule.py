@@ -1,4 +1,4 @@
-"""The rule that divides a table into blocks. Kernels are loaded only if blocks are used."""
+"""The rule for dividing a table into blocks. Kernels are loaded only if blocks are used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AUTOMATIC", "BLOCK", "SPLITS", "Blocking", "Extent", "Split", "choos
 
 Split = Literal["all", "one", "univariate", "sorted"]
 SPLITS: tuple[Split, ...] = ("all", "one", "univariate", "sorted")
-ALONG_ONE: tuple[Split, ...] = ("univariate", "sorted")  # along a single column
+ALONG_ONE: tuple[Split, ...] = ("univariate", "sorted")  # splits along a single column
 BLOCK = 10_000  # default number of records in a block
 AUTOMATIC = 100_000  # strata with more records than this are masked in blocks by default
 MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small, so columns are split one at a time
@@ -24,16 +24,16 @@ MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small, so col
 
 @dataclass(frozen=True)
 class Blocking:
-    """The division of a table into blocks of k to about L records, by splits along all columns at once or in turn."""
+    """A rule that divides a table into blocks of k to about L records by splits along its columns."""
 
     L: int
     k: int
     split: Split
-    by: tuple[int, ...] = ()  # the columns to split along; empty for all
+    by: tuple[int, ...] = ()  # the columns to split along; empty for all columns
     measured: bool = False  # true if a sample of the records may change the split
 
     def turns(self, d: int) -> list[Ints | None]:
-        """Return the columns of each stage: the selected ones, then the rest, which divides records that agree in them.
+        """Return the columns of each stage: the selected columns first, then the others to divide equal records.
 
         Examples
         --------
@@ -46,7 +46,7 @@ class Blocking:
             return [by]
         if not len(rest) or not len(by):
             return [by if len(by) else None]
-        # Intervals of one column may have any size, so only records that agree in all columns are equal.
+        # Intervals of one column may be large. Include all columns, so that only fully equal records count as equal.
         return [np.append(by, rest)] if self.split == "univariate" else [by, rest]
 
 
@@ -60,11 +60,11 @@ def choose_blocking(
     method: str,
     able: bool,
 ) -> Blocking | None:
-    """Return the user's choice of blocks, by default of 10,000 records, or None without blocks.
+    """Return the rule for the user's choice of blocks (default: 10,000 records per block), or None for no blocks.
 
-    A `block` of None means the default; False and 0 mean no blocks. A `split` of None chooses by the number of columns,
-    which a sample may overrule. `by` holds the indices of the columns to split along; empty for all. `able` is true if
-    the method, which masks `d` columns, can run in blocks.
+    If `block` is None, the default size applies; False and 0 mean no blocks. If `split` is None, the number of columns
+    decides, and a sample may overrule the decision. `by` holds the indices of the columns to split along; empty means
+    all columns. `d` is the number of columns to mask; `able` is true if the method can run in blocks.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def choose_blocking(
 
 
 class Extent(NamedTuple):
-    """The ranges and sizes of the records, known before blocks are formed."""
+    """The column bounds and the root sizes of a table, known before blocks are formed."""
 
     limits: Floats  # (2, d): the minimum and the maximum of each column
-    sizes: Ints  # the number of records of each root, a set of records that blocks must not cross; at least k each
+    sizes: Ints  # the number of records (at least k) in each root, a set of records that no block crosses

@@ -1,10 +1,11 @@
-"""Choose how to split blocks: by the number of columns, unless a sample of the records shows a larger loss.
+"""Choice of the split for blocks: along all columns at once or along one column at a time.
 
 Splitting all columns at once makes small blocks if there are many columns; splitting one at a time makes long blocks.
-The better choice depends on the records. A sample, drawn by record number, is split both ways into blocks with the same
-share of the records and grouped by MDAV. A table of up to SAMPLE records is its own sample: the split with the smaller
-loss wins. Otherwise the usual split is used, unless the other loses at least MARGIN less. If the blocks of a sample are
-small (below TRUSTED), borders matter more in it than in the table, so the sample is ignored.
+The better split depends on the records. A sample, drawn by record number, is split both ways into blocks with the same
+share of the records, and grouped by MDAV. A table of up to SAMPLE records is its own sample, and the split with the
+smaller loss is used. For larger tables, the usual split for the number of columns is used unless the other split loses
+at least MARGIN less. If the blocks of a sample are small (below TRUSTED), borders matter more in the sample than in the
+table, so the sample is ignored.
 
 One pass over the records, and O(SAMPLE) time and memory.
 """
@@ -30,8 +31,8 @@ from shoal.core.types import Bools, Floats, Ints
 __all__ = ["choose_split"]
 
 SAMPLE = 20_000  # records
-MARGIN = 0.05  # the other split must lose less by this share, in a sample
-TRUSTED = 10  # minimum size of the sample's blocks in groups of k, averaged over its records
+MARGIN = 0.05  # minimum share by which the other split must lose less in a sample
+TRUSTED = 10  # minimum size of the sample's blocks in groups of k, averaged over the records
 MIX = np.uint64(0x9E3779B97F4A7C15)
 MIX_AGAIN = np.uint64(0xBF58476D1CE4E5B9)
 SHIFT = np.uint64(32)
@@ -50,8 +51,8 @@ def choose_split(
 ) -> Split:
     """Return the better split for the blocks of these records.
 
-    Records, extent and rule are those of `find_blocks`; the rule names the usual split. `place` returns the coordinates
-    in which records are grouped.
+    `records`, `extent` and `rule` are the arguments of `find_blocks`; `rule` contains the usual split. `place` returns
+    the coordinates in which records are grouped.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def _draw(first: int, X: Floats, roots: Ints, share: float, large: Bools) -> Sam
 
 @kernel
 def _drawn(first: int, roots: Ints, large: Bools, limit: np.uint64) -> Bools:
-    """Select the records whose hashed number is below a limit, out of 2^32."""
+    """Select the records whose number has a 32-bit hash below a limit."""
     selected = np.empty(len(roots), dtype=np.bool_)
     for i in range(len(roots)):
         mixed = np.uint64(first + i + 1) * MIX
@@ -92,8 +93,8 @@ def _combine(first: Sample, second: Sample) -> Sample:
 
 
 def _compare(sample: Sample, share: float, rule: Blocking, place: Callable[[Floats, Scaling], Floats]) -> Split:
-    """Return the split of the rule, or the alternative if it loses less."""
-    order = np.argsort(sample.numbers)  # parts may come in any order
+    """Return the split of the rule, or the alternative split if that loses less."""
+    order = np.argsort(sample.numbers)  # parts may arrive in any order
     X, roots = np.take(sample.X, order, axis=0), np.unique(sample.roots[order], return_inverse=True)[1]
     if np.bincount(roots, minlength=1).min() < rule.k:
         return rule.split
@@ -104,7 +105,7 @@ def _compare(sample: Sample, share: float, rule: Blocking, place: Callable[[Floa
 
 
 def _loss(X: Floats, roots: Ints, rule: Blocking, sampled: bool, place: Callable[[Floats, Scaling], Floats]) -> float:
-    """Return MDAV's loss in blocks of the sample; NaN, which decides nothing, if they are too small."""
+    """Return MDAV's loss in blocks of the sample, or NaN if the blocks are too small for a comparison."""
     blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), rule)
     if sampled and np.square(blocks.sizes).sum() < TRUSTED * rule.k * len(X):
         return np.nan

@@ -1,19 +1,19 @@
-"""A 2^d-tree from counts: nodes with more than L records are split at their midpoints until none remains.
+"""A 2^d-tree built from counts: nodes with more than L records are split at their midpoints until none remain.
 
 A. Solanas, A. Martínez-Ballesté, J. Domingo-Ferrer and J. M. Mateo-Sanz, A 2^d-tree-based blocking method for
-microaggregating very large data sets, ARES 2006, Section 2.2. Records are not moved: for every open node, a round
-counts the records in each occupied box several levels below it, and the counts alone decide where to split. Only
+microaggregating very large data sets, ARES 2006, Section 2.2. Records are not moved. For every open node, a round
+counts the records in each occupied box several levels below the node, and the counts alone determine the splits. Only
 occupied children exist. A node whose records all have the same bins is not split further.
 
-The bits of a record, most significant first and column by column, are its Morton code; a node is a prefix of it.
-split="all" uses one bit of every column at a time (2^d children, as in the paper), split="one" a single bit, of one
-column after the other, so that nodes are split no further than needed. "univariate" is the paper's comparison: n/L
-equal intervals of the first column, in one round. "sorted" is the method of its introduction: the records are cut every
-L records in the order of one column, so only nodes on a cut are split.
+The bits of a record's bins, most significant first and column by column, form its Morton code; a node is a prefix of
+this code. split="all" uses one bit of every column at a time (2^d children, as in the paper). split="one" uses a single
+bit, from one column after the other, so nodes are split no further than needed. split="univariate" is the paper's
+comparison: n/L equal intervals of the first column, in one round. split="sorted" is the method of the paper's
+introduction. Records in the order of one column are cut every L records, so only nodes on a cut are split.
 
-A round costs O(n d) time and O(boxes) memory; a uniform table needs one or two. The number of levels per round affects
-the speed, never the leaves: if the first round is not enough, a sample of the records determines the number of levels
-worth counting (`deepen`).
+A round takes O(n d) time and O(boxes) memory; a uniform table needs one or two rounds. The number of levels per round
+affects the speed but never the leaves. If the first round is not enough, a sample of the records determines the number
+of levels worth counting (`deepen`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "runs_of",
 ]
 
-CODE_BITS = 40  # the lower bits of a key contain a code, the others the node
+CODE_BITS = 40  # the lower bits of a key contain a code, the upper bits the node
 EXTRA_BOXES = 64  # maximum number of boxes that a round counts below any node to save rounds
 SORTED_BITS = 6  # extra bits per round for sorted records, beyond those that separate the cuts
 USUAL_BITS = 20  # maximum number of bits per round, unless a single split needs more
@@ -56,10 +56,10 @@ HASH_SHIFT = np.uint64(32)
 
 
 class Tree(NamedTuple):
-    """Nodes and their children, in arrays. A node without children is open: its records have not been counted yet."""
+    """Nodes and their children, in arrays. A node without children is open because its records are not counted yet."""
 
     bit: Ints  # (nodes,): the first bit of the code that distinguishes the children
-    width: Ints  # (nodes,): the number of bits that distinguish them; −m for m equal intervals of the first column
+    width: Ints  # (nodes,): the number of these bits; −m for m equal intervals of the first column
     first: Ints  # (nodes,): the first child
     children: Ints  # (nodes,): the number of children
     start: Bins  # (children,): the smallest code of the child
@@ -71,7 +71,7 @@ class Tree(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The occupied boxes below the open nodes, by key: node and code."""
+    """The occupied boxes below the open nodes, with a key made of node and code."""
 
     keys: Bins
     counts: Ints
@@ -101,7 +101,7 @@ def new_tree(sizes: Ints, d: int, L: int, split: Split) -> Tree:
 
 
 def is_open(tree: Tree) -> bool:
-    """Return whether another round of counting is needed."""
+    """Return True if another round of counting is needed."""
     return bool((tree.children == 0).any())
 
 
@@ -143,7 +143,7 @@ def combine_counts(first: Counts, second: Counts) -> Counts:
 
 
 def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: int, split: Split) -> Tree:
-    """Make the next round count more levels below the open nodes if a sample of the records shows that it pays off.
+    """Let the next round count more levels below open nodes where a sample of the records shows that this pays off.
 
     `X` and `roots` are the sample, a `share` of all records.
     """
@@ -165,7 +165,7 @@ def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: in
 
 
 def grow(tree: Tree, counted: Counts, d: int, L: int, k: int, split: Split) -> Tree:
-    """Split the open nodes by the counts below them; children that are still too large are open in the next round."""
+    """Split the open nodes by the counts below them; children that are still too large become open nodes."""
     nodes = (counted.keys >> CODE_SHIFT).astype(np.int64)
     codes = counted.keys & np.uint64((1 << CODE_BITS) - 1)
     step = d if split == "all" else 1
@@ -183,7 +183,7 @@ def grow(tree: Tree, counted: Counts, d: int, L: int, k: int, split: Split) -> T
         fits = runs_of(rank, total, L, k) == runs_of(rank + sizes - 1, total, L, k)
     leaf = fits | same | (split == "univariate")
     opened = np.flatnonzero(~leaf)
-    # Bits shared by all records of a node do not distinguish them: the next round starts after those.
+    # Bits that all records of a node share do not distinguish them, so the next round starts after these bits.
     bit = _first_bits(low[opened], high[opened], d, split)
     first, children = tree.first.copy(), tree.children.copy()
     first[owners], children[owners] = len(tree.start) + at, many
@@ -220,7 +220,7 @@ def leaf_order(tree: Tree, roots: int) -> Ints:
 
 
 def _widths(sizes: Ints, bit: Ints, d: int, L: int, split: Split) -> Ints:
-    """Return the number of bits for the next round: enough to divide a uniform node into children below L records."""
+    """Return the number of bits for the next round, which divide a uniform node into children of up to L records."""
     if split == "univariate":
         return -np.maximum(1, np.ceil(sizes / L)).astype(np.int64)
     step = d if split == "all" else 1
@@ -245,7 +245,7 @@ def _first_bits(low: Bins, high: Bins, d: int, split: Split) -> Ints:
 
 @kernel
 def _code(q: Bins, bit: int, width: int) -> np.uint64:
-    """Return `width` bits of a record's Morton code, or the number of its interval."""
+    """Return `width` bits of a record's Morton code, or its interval number if `width` is negative."""
     if width < 0:
         interval: np.uint64 = ((q[0] >> TOP) * np.uint64(-width)) >> WORD
         return interval
@@ -266,7 +266,7 @@ def _code(q: Bins, bit: int, width: int) -> np.uint64:
 
 @kernel
 def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, table: Counts) -> int:
-    """Count the boxes in a hash table with open addressing; return their number."""
+    """Count the records of each box in a hash table with open addressing; return the number of boxes."""
     n, d = X.shape
     bit, width = tree.bit, tree.width
     keys, counts, lowest, highest = table
@@ -306,7 +306,7 @@ def _codes(Q: Bins, members: Ints, bit: int, width: int) -> Bins:
 
 @kernel
 def _worthwhile(codes: Bins, width: int, widest: int, step: int, full: float, cap: int) -> int:
-    """Return the number of bits to count for sorted codes: enough that no box is full, within the limit of boxes."""
+    """Return the number of bits to count for sorted codes so that no box exceeds `full`, within the limit `cap`."""
     while width + step <= widest:
         shift = np.uint64(widest - width)
         boxes, largest, run = 0, 0, 0
@@ -322,7 +322,7 @@ def _worthwhile(codes: Bins, width: int, widest: int, step: int, full: float, ca
 
 @kernel
 def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int, k: int) -> Ints:
-    """Return the boxes at which children begin: a child is a range of at most L records, or a single code.
+    """Return the boxes at which children begin; a child is a range of at most L records or a single code.
 
     With k > 0, a child is a range of records of the same run.
     """
@@ -403,8 +403,8 @@ def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
 def run_of(rank: int, total: int, L: int, k: int) -> int:
     """Return the run of the record with a given rank, among `total` records of a root.
 
-    Records of equal value are cut in input order. The last k records of a root stay together: the last run begins
-    earlier if it would otherwise be too short, so that every run has k to L records.
+    Records of equal value are cut in input order. The last k records of a root stay together. If the last run would
+    otherwise be too short, it begins earlier, so every run has k to L records.
     """
     return (total - 1) // L if rank >= total - k else rank // L
 

@@ -1,4 +1,4 @@
-"""Checks that apply to any table or array: finite records, a valid k, a valid choice."""
+"""Checks of tables, arrays and parameters: finite records, a valid k, a valid choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from shoal.core.types import Floats
 
-EXACT = 2**53  # all integers up to this one are exact as floats
+EXACT = 2**53  # all integers up to this number are exact as floats
 FARTHEST = 1e150  # the sum of squares of larger numbers overflows
 
 __all__ = [
@@ -44,7 +44,7 @@ def as_names(names: Any) -> list[Any]:
 
 
 def plain_array(array: Any) -> Any:
-    """Convert an array of a subclass, such as `numpy.matrix`, to a plain one; masked cells become missing (NaN).
+    """Convert an instance of an array subclass, such as `numpy.matrix`, to a plain array; masked cells become NaN.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def plain_array(array: Any) -> Any:
 
 
 def as_records(X: ArrayLike) -> Floats:
-    """Return the records as a contiguous ``(n, d)`` array of finite float64; refuse anything else.
+    """Return the records as a contiguous ``(n, d)`` array of finite float64; reject anything else.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def as_records(X: ArrayLike) -> Floats:
 
 
 def check_k(k: object, n: int, where: str = "") -> int:
-    """Return k if it is valid for n records; otherwise refuse it.
+    """Return k if it is a valid minimum group size for n records; otherwise reject it.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def check_k(k: object, n: int, where: str = "") -> int:
 
 
 def check_size(k: object) -> int:
-    """Return k if it is a valid minimum group size for any table."""
+    """Return k if it is a whole number of at least 2; otherwise reject it."""
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise InputError(f"{parameter('k')} must be a whole number of at least 2, got {k!r}.")
     if k < 2:
@@ -122,7 +122,7 @@ def check_size(k: object) -> int:
 
 
 def read_share(name: str, value: object) -> float:
-    """Return a share from 0 to 1; accept a percentage such as ``"5%"``.
+    """Return a share as a number from 0 to 1; accept percentages such as ``"5%"``.
 
     Examples
     --------
@@ -140,6 +140,6 @@ def read_share(name: str, value: object) -> float:
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a value that is not one of a parameter's choices."""
+    """Reject a value that is not one of a parameter's choices."""
     if value not in choices:
         raise InputError(f"{parameter(name)} must be one of {', '.join(map(repr, choices))}, got {value!r}.")

@@ -1,4 +1,4 @@
-"""Compiler of kernels; shoal compiles kernels nowhere else."""
+"""The decorator `kernel`, which compiles all kernels of shoal."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _deciding = threading.Lock()
 def _leave_out_scipy() -> None:
     """Load numba's array functions without scipy's linear algebra, which takes longer to import than numba itself.
 
-    Before it runs the first kernel, numba imports scipy.linalg only to check that it is installed, which shoal's
-    dependencies ensure. A kernel that multiplies matrices imports it when it is compiled and when it is called.
+    Before the first kernel runs, numba imports scipy.linalg only to check that scipy is installed, which shoal's
+    dependencies ensure. A kernel that multiplies matrices imports scipy.linalg when it is compiled and called.
     """
     linalg: Any = import_module("numba.np.linalg")
     check = getattr(linalg, "ensure_blas", None)
@@ -39,10 +39,10 @@ def _leave_out_scipy() -> None:
 
 
 def _load_lightly(compiled: Any) -> None:
-    """Load a kernel from the cache without the modules that numba needs only to compile one (0.1 s of imports).
+    """Make a kernel load from the cache without the modules that numba needs only for compiling (0.1 s of imports).
 
-    numba fills its registries of compilable functions before it looks into the cache; here they are filled only when a
-    kernel is not cached. The attributes are private: if a numba version lacks them, kernels load in numba's usual way.
+    numba fills its registries of compilable functions before it checks the cache; here the registries are filled only
+    if a kernel is not cached. The attributes are private. If a numba version lacks them, kernels load in the usual way.
     """
     cache: Any = getattr(compiled, "_cache", None)
     runtime = getattr(import_module("numba.core.runtime"), "rtsys", None)
@@ -63,10 +63,10 @@ def _load_lightly(compiled: Any) -> None:
 
 @cache
 def uncounted_options() -> dict[str, Any]:
-    """Return the numba option that turns off reference counting, or no option if this numba does not support it.
+    """Return the numba option that turns off reference counting, or no option if numba does not support it.
 
-    Counting takes longer than a short kernel that gets a tuple of many arrays. The option ``_nrt`` is private, so ask
-    numba first whether it accepts it; kernels work without it.
+    Counting the references in a tuple of many arrays takes longer than a short kernel. The option ``_nrt`` is private,
+    so first check whether numba accepts it; kernels work without it.
     """
     option = {"_nrt": False}
     try:
@@ -113,12 +113,12 @@ def kernel(
 ) -> Any:
     """Compile a function on its first call or load it from the cache. Compiled kernels release the GIL.
 
-    `inline` compiles the kernel into each of its callers: for kernels that take a tuple of many arrays, where compiling
-    a call costs more than compiling most kernels. Without `counted`, references to arrays are not counted: for kernels
-    that are called often with such a tuple and allocate nothing, because counting takes longer than a short query; they
-    have no C wrapper and compile twice as fast. An `inner` kernel is called by kernels only and has no Python wrapper.
-    `fastmath` lists the LLVM fast-math flags. `error_model` ``"numpy"`` returns infinity for a division by zero,
-    without testing for it.
+    `inline` compiles the kernel into each of its callers. It suits kernels that take a tuple of many arrays, because
+    compiling a call with such a tuple takes longer than compiling most kernels. Without `counted`, references to arrays
+    are not counted. This suits kernels that allocate nothing and are often called with such a tuple, because counting
+    takes longer than a short query; these kernels have no C wrapper and compile twice as fast. An `inner` kernel is
+    called only by other kernels and has no Python wrapper. `fastmath` lists the LLVM fast-math flags. With
+    `error_model` ``"numpy"``, a division by zero returns infinity without a test.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def kernel(
     >>> total(np.array([1.0, 2.5]))
     3.5
     """
-    # Pass every option: a kernel without them would inherit those of the caller that compiles it first.
+    # Pass every option, because a kernel inherits missing options from the caller that compiles it first.
     options: dict[str, Any] = {"nogil": True, "error_model": error_model, "fastmath": set(fastmath) or False}
     if inline:
         options["inline"] = "always"
@@ -151,7 +151,7 @@ def kernel(
 
 
 def _cached(function: Any, options: dict[str, Any]) -> Any:
-    """Return the kernel with a cache in shoal's folder; None if it cannot be cached or is not from shoal's sources."""
+    """Return a kernel cached in shoal's folder, or None if the function cannot be cached or is not part of shoal."""
     folder = cache_folder()
     if folder is None or not is_cached(function.__code__.co_filename):
         return None
@@ -167,5 +167,5 @@ def _cached(function: Any, options: dict[str, Any]) -> Any:
             config.CACHE_DIR = user_folder
     stats = getattr(compiled, "stats", None)  # with NUMBA_DISABLE_JIT, njit returns the plain function
     _load_lightly(compiled)
-    # If other settings made numba ignore this folder, its cache may be stale.
+    # If other settings made numba ignore this folder, the cache in use may be stale.
     return compiled if stats is None or Path(stats.cache_path).is_relative_to(folder) else None

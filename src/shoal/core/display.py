@@ -16,7 +16,7 @@ __all__ = ["aligned", "for_people", "html_table", "write_report"]
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
-    """Align columns of text: the first to the left; the others to the right if they are `numeric`, else to the left.
+    """Align columns of text: the first to the left, the others to the right if `numeric` is true, else to the left.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption:
 
 
 def write_report(page: str, path: str | os.PathLike[str], result: object, **keywords: object) -> Path:
-    """Write the page of a result; `page` is ``"module:function"`` within `shoal.report`.
+    """Write the report page of a result; `page` is ``"module:function"`` within `shoal.report`.
 
-    The report layer is above results, so results import its pages by name, as they do methods.
+    The report layer is above the results, so results import report pages by name, as they import methods.
     """
     module, _, name = page.partition(":")
     pages: Any = import_module("shoal.report.pages")

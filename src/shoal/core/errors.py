@@ -1,4 +1,4 @@
-"""Errors and warnings: every refusal names the parameter, the rule, the value and a remedy."""
+"""Errors and warnings. Every error message names the parameter, the rule, the value and a remedy."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 
 
 def _as_message(part: object) -> object:
-    """Return text as a message; text from another process is a message already."""
+    """Convert text to a message without passwords; text from another process is already a message."""
     if isinstance(part, str) and not isinstance(part, Message):
         return Message(without_passwords(part))
     return part
 
 
 class _WithMessage:
-    """Mixin for errors and warnings: the message refers to parameters and hides passwords in addresses."""
+    """Mixin for errors and warnings whose message refers to parameters and hides passwords."""
 
     args: tuple[Any, ...]
 
@@ -44,17 +44,17 @@ class _WithMessage:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters that the message refers to, in order; the first is the refused one."""
+        """The parameters named in the message, in order; the first is the rejected parameter."""
         parts = self.args[0].parts if self.args and isinstance(self.args[0], Message) else ()
         return tuple(part.name for part in parts if isinstance(part, Reference))
 
     def worded(self, words: Callable[[Reference], str]) -> str:
-        """Return the message with each parameter named for the reader (Python, command line or page)."""
+        """Return the message with parameter names for the reader (Python, command line or page)."""
         return worded(self.args[0], words) if self.args else str(self)
 
 
 class ShoalError(_WithMessage, Exception):
-    """Base class of all refusals of shoal."""
+    """Base class of all shoal errors."""
 
 
 class InputError(ShoalError, ValueError):
@@ -94,7 +94,7 @@ class UnprotectedColumnWarning(PrivacyWarning):
 
 
 class GroupsAsGivenWarning(PrivacyWarning):
-    """Warning that ε covers values given the groups, while the release shows groups formed from the data."""
+    """Warning that ε covers the values given the groups, but not the groups, which were formed from the data."""
 
 
 class LargeBudgetWarning(PrivacyWarning):
@@ -102,7 +102,7 @@ class LargeBudgetWarning(PrivacyWarning):
 
 
 class PrivateExplorationWarning(PrivacyWarning):
-    """Warning that figures computed from the confidential values may decide how they are published."""
+    """Warning that results computed from confidential values may decide how these values are published."""
 
 
 class UnevenBudgetWarning(_WithMessage, UserWarning):
@@ -110,7 +110,7 @@ class UnevenBudgetWarning(_WithMessage, UserWarning):
 
 
 def closest(name: object, choices: Iterable[object]) -> str:
-    """Suggest the names closest to a wrong name, as text to append to a message.
+    """Return a suggestion of the names closest to an unknown name, as text to append to a message.
 
     Examples
     --------

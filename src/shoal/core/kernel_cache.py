@@ -1,8 +1,8 @@
-"""Cache of compiled kernels, in a folder that is never stale.
+"""Cache of compiled kernels that is never stale.
 
-numba checks only the source file of a compiled kernel for changes, although the kernel also contains the kernels that
-it calls and the constants that it uses. The folder is therefore named after all sources of kernels and the libraries
-that compile them; after any change, kernels are compiled again, into another folder.
+numba checks only the source file of a compiled kernel for changes. The kernel, however, also contains the kernels that
+it calls and the constants that it uses. The name of the cache folder is therefore a digest of all kernel sources and
+library versions. After any change, kernels are compiled again into another folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["PACKAGE", "cache_folder", "is_cached", "make_folder", "name_folder",
 
 PACKAGE = Path(__file__).parents[1]
 MARK = b"shoal.core.compiler"  # every file with kernels imports the decorator
-CONSTANTS = ("core/compiler.py", "core/progress.py", "core/types.py")  # files without kernels, with their constants
+CONSTANTS = ("core/compiler.py", "core/progress.py", "core/types.py")  # files that define constants of kernels
 LISTS = ("promises/promise_registry.py",)  # files that choose the kernels to combine
 UNCHANGED_SECONDS = 3600  # a folder unchanged for this long is assumed to be unused
 
@@ -36,12 +36,12 @@ _stopped = Event()
 
 
 def stop_caching() -> None:
-    """Compile further kernels for this process only, because their sources are not all part of the folder's name."""
+    """Compile further kernels for this process only, because the folder name does not cover all their sources."""
     _stopped.set()
 
 
 def is_cached(source: str) -> bool:
-    """Return True if kernels of a source file may be cached: caching is on and the file belongs to the package."""
+    """Return True if caching is on and a source file belongs to shoal, so its kernels may be cached."""
     return not _stopped.is_set() and Path(source).is_relative_to(PACKAGE)
 
 
@@ -59,7 +59,7 @@ def cache_folder() -> Path | None:
 
 def _places() -> Iterator[Path]:
     """Yield candidate folders: the user's setting, the package, the user's cache folder."""
-    # Installations that share a place have separate subfolders, so each removes only its own outdated folders.
+    # Installations that share a location have separate subfolders, so each removes only its own outdated folders.
     name = f"shoal-{_digest(os.fsencode(PACKAGE))}"
     config: Any = numba.config
     if config.CACHE_DIR:
@@ -94,13 +94,13 @@ def name_folder(package: Path) -> str | None:
 
 
 def make_folder(place: Path, name: str) -> Path:
-    """Return the folder of that name. If it is new, create it and remove the folders of other sources."""
+    """Return the folder `name` in `place`. If it is new, create it and remove the folders of other sources."""
     folder = place / name
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
     if new:
-        current = name.rpartition("-")[2]  # with other libraries, a folder may belong to another environment
+        current = name.rpartition("-")[2]  # the same sources with other libraries may belong to another environment
         for sibling in place.glob("kernels-*"):
             if not sibling.name.endswith(current):
                 _remove(sibling)
@@ -108,7 +108,7 @@ def make_folder(place: Path, name: str) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of compiled kernels unless it changed recently: a process may be writing to it and would fail."""
+    """Remove a folder of compiled kernels unless it changed recently, because a process may be writing to it."""
     with suppress(OSError):
         changed = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
         if time.time() - changed > UNCHANGED_SECONDS:
@@ -116,7 +116,7 @@ def _remove(folder: Path) -> None:
 
 
 def _digest(*parts: bytes) -> str:
-    """Return a short digest of the parts; each part's length is included so that different splits differ."""
+    """Return a short digest of the parts and their lengths, so that different splits of the same bytes differ."""
     digest = sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8) + part)

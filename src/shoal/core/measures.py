@@ -1,4 +1,4 @@
-"""Measures of a partition: labels, sizes, centroids, SSE, information loss. Nothing else computes them."""
+"""Measures of a partition: labels, sizes, centroids, SSE and information loss. No other module computes them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def canonical_labels(labels: ArrayLike) -> Ints:
     if array.ndim == 2:
         return np.column_stack([canonical_labels(column) for column in array.T])
     if array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() < 2 * len(array):
-        # numpy's allocator uses huge pages; arrays that numba allocates do not.
+        # Allocate with numpy, which uses huge pages; numba does not.
         numbered = np.empty(len(array), dtype=np.int64)
         _renumber(np.ascontiguousarray(array, dtype=np.int64), np.full(int(array.max()) + 1, -1), numbered)
         return numbered
@@ -67,7 +67,7 @@ def _renumber(labels: Ints, number: Ints, numbered: Ints) -> None:
 
 
 def group_sizes(labels: ArrayLike) -> Ints:
-    """Count the records of each group.
+    """Count the records in each group.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _plain(X: Floats) -> Floats:
 
 
 def number_through(n: int, members: Iterable[Ints], labels: Iterable[Ints]) -> Ints:
-    """Combine the groups of disjoint sets of records into groups of all n records, numbered consecutively.
+    """Combine the labels of disjoint sets of records into labels of all n records; number groups consecutively.
 
     Examples
     --------
@@ -112,9 +112,9 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
 
 
 def _deviations(X: Floats, labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
-    """Return the first record of each group and the (weighted) mean deviation from it.
+    """Return the first record of each group and the group's (weighted) mean deviation from this record.
 
-    These deviations lose no digits to a large offset and are 0 where values are equal.
+    These deviations stay precise despite a large offset and are 0 where values are equal.
     """
     groups = int(labels.max()) + 1 if len(labels) else 0
     pivot, means = np.zeros(groups, dtype=np.int64), np.zeros((groups, X.shape[1]))
@@ -155,7 +155,7 @@ def _squares(X: Floats, labels: Ints, pivot: Ints, means: Floats) -> float:
 
 
 class Partition(NamedTuple):
-    """A partition: the group of each record (numbered by first appearance), and the size and centroid of each group."""
+    """A partition of records: labels numbered by first appearance, with the sizes and centroids of the groups."""
 
     labels: Ints
     sizes: Ints
@@ -201,10 +201,10 @@ def information_loss(X: Floats, labels: Ints) -> float:
 
 
 class Scaling(NamedTuple):
-    """The scaling that standardises a table: z = ((x − pivot) / reach − mean) / spread, per column.
+    """The scaling that standardises a table: z = ((x/2 − pivot/2) / reach − mean) / spread, per column.
 
-    The pivot is a value of the column, so that a constant column becomes exactly 0 and a large offset loses no digits;
-    the reach keeps squares finite.
+    The pivot is a value of the column, so a constant column becomes exactly 0 and a large offset does not reduce
+    precision. The reach keeps squares finite.
     """
 
     pivot: Floats
@@ -228,7 +228,7 @@ def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats
 
 
 def scaling(X: Floats) -> Scaling:
-    """Return the scaling that gives every column mean 0 and variance 1; missing values do not count.
+    """Return the scaling that gives every column mean 0 and variance 1; ignore missing values.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def scaling(X: Floats) -> Scaling:
 
 
 def bounds(X: Floats) -> Floats:
-    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count.
+    """Return the minimum and the maximum of each column, in two rows; ignore missing values (NaN).
 
     Examples
     --------
@@ -275,7 +275,7 @@ def _widen(X: Floats, extremes: Floats) -> None:
 
 
 def standardise(X: Floats) -> Floats:
-    """Scale every column to mean 0 and variance 1, a constant column to 0. Missing values (NaN) stay missing.
+    """Scale every column to mean 0 and variance 1, and constant columns to 0. Missing values (NaN) stay missing.
 
     Examples
     --------
@@ -293,12 +293,12 @@ def released_loss(
     *,
     left_out: float = 0.0,
 ) -> tuple[float, Floats]:
-    """Return 100·SSE/SST of released values against standardised ones, in total and per column.
+    """Return 100·SSE/SST of released values relative to the standardised values, in total and per column.
 
-    Like `information_loss`, but for any released values, not only means of groups; missing cells do not count. If
-    columns have several coordinates, `starts` holds the first coordinate of each. `lost` holds, per column, the squared
-    deviations from the mean of cells that were made missing. `left_out` is the number of suppressed records per
-    released record; each counts as an average record whose information is lost entirely.
+    This extends `information_loss` from group means to any released values; missing values are ignored. If columns have
+    several coordinates, `starts` holds the first coordinate of each column. `lost` holds, per column, the squared
+    deviations from the mean of values that were made missing. `left_out` is the number of suppressed records per
+    released record; each counts as an average record that loses all information.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def released_loss(
 
 
 def group_errors(Z: Floats, released: Floats, labels: Ints, *, fewer: int) -> Floats:
-    """Return the sums of squares of released − Z by column in groups of fewer than `fewer` records; 0 in other groups.
+    """Return the squared errors per group and column for groups of fewer than `fewer` records; 0 for other groups.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def _add_group_errors(Z: Floats, released: Floats, labels: Ints, errors: Floats)
 
 
 def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of squares of released − Z and of Z, per column; missing cells (NaN) do not count.
+    """Return the sums of squares of released − Z and of Z, per column; ignore missing values (NaN).
 
     Examples
     --------
@@ -357,7 +357,7 @@ def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
 
 @kernel(counted=False)
 def add_squared_errors(Z: Floats, released: Floats, errors: Floats, totals: Floats) -> None:
-    """Add the squares to `errors` and `totals`, in place."""
+    """Add the squares of released − Z to `errors` and the squares of Z to `totals`, in place."""
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             if not np.isnan(Z[i, j]):
@@ -368,7 +368,7 @@ def add_squared_errors(Z: Floats, released: Floats, errors: Floats, totals: Floa
 
 @kernel(counted=False)
 def split_largest(amounts: Floats, labels: Ints, largest: Floats, second: Floats, rest: Floats) -> None:
-    """Compute the two largest amounts of each group and the sum of its other amounts."""
+    """Update the two largest amounts and the sum of the other amounts of each group, in place."""
     for i in range(len(labels)):
         amount, g = amounts[i], labels[i]
         if amount > largest[g]:

@@ -1,4 +1,4 @@
-"""Memory: peak use, available memory, and memory limits in users' notation."""
+"""Memory: peak use, available memory, and limits such as "2GB"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.core.messages import parameter
 
 __all__ = ["available_memory", "lacks_memory", "peak_bytes", "peak_memory", "read_memory"]
 
-# Peak resident memory, and the current part of it that is pages of files.
+# Peak resident memory, and the pages of files in current resident memory.
 MARKS = {"VmHWM", "RssFile"}
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -39,7 +39,7 @@ def lacks_memory(error: BaseException | None) -> bool:
     """
     if error is None:
         return False
-    foreign = not isinstance(error, ShoalError)  # messages of shoal may contain names of files and columns
+    foreign = not isinstance(error, ShoalError)  # shoal's own messages may contain file and column names
     lacking = isinstance(error, MemoryError) or (foreign and any(words in str(error).lower() for words in LACKING))
     return lacking or lacks_memory(error.__cause__ or error.__context__)
 
@@ -59,9 +59,9 @@ def read_memory(limit: str | int) -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes available without swapping, within the container's limit.
+    """Return the memory in bytes that is available without swapping and within the container's limit.
 
-    If the system does not report it, return 4 GB.
+    If the system does not report the available memory, return 4 GB.
     """
     free = 4 * 10**9
     try:
@@ -74,7 +74,7 @@ def available_memory() -> int:
 
 
 def _container_rooms(root: Path) -> list[int]:
-    """Return the unused memory of the control groups of this process, for versions 1 and 2."""
+    """Return the unused memory of this process's control groups (versions 1 and 2) in bytes."""
     rooms = []
     for folder, limit_name, usage_name in (
         (root, "memory.max", "memory.current"),
@@ -91,10 +91,10 @@ def _container_rooms(root: Path) -> list[int]:
 
 
 def peak_bytes() -> int:
-    """Return the peak memory of this process, without pages of files.
+    """Return the peak memory of this process in bytes, without pages of files.
 
-    Pages of programs and libraries are shared by all processes and reclaimed by the system when needed; the number
-    counted would depend on earlier file reads.
+    Pages of programs and libraries are shared by all processes and reclaimed by the system when needed. Their
+    number would depend on earlier file reads.
     """
     try:
         # VmHWM counts this process alone; the value of getrusage may be inherited from the parent process.
@@ -116,7 +116,7 @@ def peak_bytes() -> int:
 
 
 def _shared_bytes() -> int:
-    """Return the memory shared with forks of this process, without this process's own share."""
+    """Return the memory in bytes shared with forks of this process, without this process's own share."""
     # Pages that are shared now were shared at the peak.
     lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
     kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}

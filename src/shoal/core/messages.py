@@ -1,7 +1,7 @@
 """Messages: references to parameters, counts with nouns, short lists, and text that is safe to display.
 
-Python, the command line and the page have their own names for parameters. `parameter`, `setting` and `option` put marks
-into ordinary f-strings; `Message` reads the marks, so that parameters need not be recognised by spelling.
+Python, the command line and the page use different names for parameters. `parameter`, `setting` and `option` put marks
+into ordinary f-strings. `Message` reads the marks, so parameters need not be recognised by their spelling.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 START, BETWEEN, END = "\ufff9", "\ufffa", "\ufffb"  # Unicode's interlinear annotation characters
-MOST_LISTED = 5  # names shown in a message; longer lists are cut
-LONGEST = 100  # characters shown of a name in a list
-CLAUSE = 7 * LONGEST  # characters shown of a clause, which may itself contain a list of names
+MOST_LISTED = 5  # maximum number of names shown in a message
+LONGEST = 100  # maximum number of characters shown of a name in a list
+CLAUSE = 7 * LONGEST  # the same for a clause, which may itself contain a list of names
 
 # Control characters (C0, DEL, C1), line and paragraph separators, marks of writing direction, and lone surrogates.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -46,7 +46,7 @@ PASSWORD_OPTION = re.compile(
 
 
 class Reference(NamedTuple):
-    """A reference in a message to a parameter or a method's option; with a value it is a setting."""
+    """A reference in a message to a parameter or a method's option; with a value, it is a setting."""
 
     noun: str
     name: str
@@ -54,7 +54,7 @@ class Reference(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The value of a setting (its text if it is an object); None for a parameter."""
+        """The value of a setting, or its text if the value is not a literal; None for a parameter."""
         try:
             return literal_eval(self.literal) if self.literal else None
         except (SyntaxError, ValueError):
@@ -82,7 +82,9 @@ def parameter(name: str) -> str:
 
 
 def setting(name: str, value: object) -> str:
-    """Return a reference to a parameter with a value: a word, a number, a list of columns; kinds as ``{column: call}``.
+    """Return a reference to a parameter with a value, such as a word, a number or a list of columns.
+
+    The value of kinds has the form ``{column: call}``.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def option(name: str) -> str:
 
 
 class Message(str):  # noqa: SLOT000 - pickled with its parts
-    """Text as shown in Python, with the parameters that it refers to.
+    """The text of a message as shown in Python, with references to parameters.
 
     Examples
     --------
@@ -159,7 +161,7 @@ def _read(text: str) -> Iterator[str | Reference]:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""Escape characters that control a terminal; `lines` keeps line feeds.
+    r"""Escape terminal control characters; `lines` keeps line feeds.
 
     Examples
     --------
@@ -196,7 +198,7 @@ def agreeing(number: int, one: str, many: str | None = None) -> str:
 
 
 def count_holders(number: int, unit: object = None) -> str:
-    """Return a count of records, or of units if there is a unit column: the quantity that k limits.
+    """Return the count that k limits as text: records, or units if there is a unit column.
 
     Examples
     --------
@@ -207,12 +209,12 @@ def count_holders(number: int, unit: object = None) -> str:
 
 
 def holders(unit: object = None) -> str:
-    """Return the noun for what k counts: records, or the units of a column."""
+    """Return the plural noun for the count that k limits: records, or units if there is a unit column."""
     return "records" if unit is None else f"different units ({unit})"
 
 
 def listed(names: Collection[object], limit: int = MOST_LISTED, longest: int = LONGEST) -> str:
-    """List names for a message: the first few of many, long ones cut.
+    """List names for a message; show only the first few and cut long names.
 
     Examples
     --------
@@ -225,12 +227,12 @@ def listed(names: Collection[object], limit: int = MOST_LISTED, longest: int = L
 
 
 def clauses(texts: Collection[str]) -> str:
-    """List clauses for a message: the first few of many."""
+    """List clauses for a message; show only the first few."""
     return listed(texts, longest=CLAUSE)
 
 
 def without_passwords(text: str) -> str:
-    """Return text with the passwords of addresses replaced by ***.
+    """Return the text with passwords in addresses replaced by ***.
 
     Examples
     --------

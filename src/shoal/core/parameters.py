@@ -57,9 +57,9 @@ def described(
     typed: type = str,  # the type of the command-line option; a list if the option can be repeated
     metavar: str | None = None,
     stored: tuple[type, ...] = TEXT,  # accepted types in a manifest; empty if manifests omit the parameter
-    choices: Mapping[str, str] | Sequence[str] = (),  # the accepted words, each with its text on the page
+    choices: Mapping[str, str] | Sequence[str] = (),  # the accepted values, each with its text on the page
 ) -> Any:
-    """Describe a parameter of a request: its help, flags, panel, label and types in the manifest."""
+    """Return a field that describes a parameter: its help, flags, panel, label and types in the manifest."""
     metadata = {
         "help": Message(" ".join(text.split())),
         "python": " ".join(python.split()),
@@ -77,7 +77,7 @@ def described(
 
 
 def described_by(members: Mapping[str, Any] | type) -> Any:
-    """Describe an object whose parts are parameters.
+    """Return a field that describes an object whose parts are parameters.
 
     `members` are the fields of a dataclass, or the entries of a mapping, each with an attribute `parameter`.
     """
@@ -85,7 +85,7 @@ def described_by(members: Mapping[str, Any] | type) -> Any:
 
 
 def parameters_of(request: type) -> tuple[Field[Any], ...]:
-    """Return the parameters of a request: its fields, with each field of several parameters replaced by these."""
+    """Return the parameters of a request, including those that one field holds together."""
     parameters: list[Field[Any]] = []
     for item in fields(request):
         parameters += [item] if "members" not in item.metadata else _members(item)
@@ -99,7 +99,7 @@ def _members(item: Field[Any]) -> list[Field[Any]]:
 
 
 class _RequestType(type):
-    """Makes a request from parameters, among them those that a field holds together."""
+    """Metaclass that creates a request from parameters, including those that one field holds together."""
 
     def __call__(cls, *positional: Any, **values: Any) -> Any:
         for item in fields(cls):  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ class _RequestType(type):
 
 
 def _joined(item: Field[Any], before: Any, parts: Mapping[str, Any]) -> Any:
-    """Return the object of a field with some of its parts replaced; a mapping holds no parts that are None."""
+    """Return the object of a field with some parts replaced; parts that are None are omitted from a mapping."""
     members = item.metadata["members"]
     if isinstance(members, type):
         return replace(members() if before is None else before, **parts)
@@ -118,12 +118,12 @@ def _joined(item: Field[Any], before: Any, parts: Mapping[str, Any]) -> Any:
 
 
 class Request(metaclass=_RequestType):
-    """A dataclass of parameters, some of which a field holds together: they are given and read by their names."""
+    """Base class of requests, which set and read parameters by name even if one field holds several of them."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return a parameter that a field holds; None if a mapping has none."""
+            """Return a parameter from the field that holds it, or None if a mapping does not contain it."""
             for item in fields(self):
                 if "members" in item.metadata and name in {part.name for part in _members(item)}:
                     held = vars(self)[item.name]
@@ -132,7 +132,7 @@ class Request(metaclass=_RequestType):
 
 
 def shared(request: type, name: str, **changes: Any) -> Any:
-    """Describe a parameter as in another request, except for `changes`, which may include `default`.
+    """Return the field of a parameter of another request with `changes`, which may include `default`.
 
     Examples
     --------
@@ -154,9 +154,9 @@ def help_of(item: Field[Any], words: Callable[[Reference], str], *, python: bool
 
 
 def with_parameters_of(request: type) -> Callable[[Function], Function]:
-    """Give a function that takes the parameters of a request as keywords their signature and help.
+    """Return a decorator that adds a request's parameters to the signature and docstring of a function.
 
-    The help replaces *parameters* in the docstring.
+    The function takes the parameters as keywords. Their help replaces *parameters* in the docstring.
     """
 
     def complete(function: Function) -> Function:
@@ -181,7 +181,7 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
 
 
 def with_help_of(request: type) -> Callable[[Function], Function]:
-    """Replace *parameters* in a function's docstring with the help of the parameters of a request."""
+    """Return a decorator that replaces *parameters* in a docstring with the help of a request's parameters."""
 
     def complete(function: Function) -> Function:
         lines = []

@@ -1,8 +1,8 @@
 """Progress, interrupts and threads of long computations.
 
 A kernel shares one array with its caller: ``state[DONE]`` counts finished records, and a nonzero ``state[STOP]``
-requests an early return. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The
-work runs in a thread, because kernels release the GIL, so that Ctrl-C takes effect at once.
+requests an early return. A search also publishes its steps, best SSE and proven bound in this array (`publish`,
+`observe`). The work runs in a thread so that Ctrl-C takes effect at once; kernels release the GIL.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
-# Signals that request a run to end; not every system has SIGHUP (terminal closed).
+# Signals that request the end of a run; not every system has SIGHUP (terminal closed).
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 CLEANING_SECONDS = 2.0  # grace period after a second interrupt
 T = TypeVar("T")
@@ -88,14 +88,14 @@ _state: contextvars.ContextVar[State | None] = contextvars.ContextVar("state of 
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Call a function with the progress of the work within the block; the function can stop the work.
+    """Report the progress of the work in the block to a function, which can stop the work.
 
     Parameters
     ----------
     watcher
-        A function that gets a `Progress` several times a second, in the thread that does the work. If it returns True,
-        the work is interrupted as by Ctrl-C: a search ends with its best result so far; anything else raises
-        ``KeyboardInterrupt``. The default method counts as a search, unless the table is masked in blocks.
+        A function that gets a `Progress` several times a second, in the thread that requested the work. If it returns
+        True, the work is interrupted as by Ctrl-C: a search ends with its best result so far, and other work raises
+        ``KeyboardInterrupt``. The default method counts as a search unless the table is masked in blocks.
 
     Examples
     --------
@@ -116,7 +116,9 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 @contextmanager
 def cancelled_by(cancel: Callable[[], object]) -> Iterator[None]:
-    """Call `cancel` from another thread if watched work is interrupted within the block: for calls that do not look.
+    """Call `cancel` from another thread if watched work is interrupted within the block.
+
+    This stops calls that do not check ``state[STOP]`` themselves.
 
     Examples
     --------
@@ -161,7 +163,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def interrupt(number: int, _: object = None) -> None:
-    """Handle a signal. Record it, because Python and libraries drop exceptions that are raised in some places."""
+    """Raise an interrupt for a signal; record the signal, because Python and libraries may drop the exception."""
     _caught.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
@@ -172,7 +174,7 @@ def forget_interrupts() -> None:
 
 
 def check_interrupt() -> None:
-    """Raise an interrupt again that was dropped where it was raised."""
+    """Raise a recorded interrupt again if its exception was dropped."""
     if _caught:
         number = _caught[-1]
         forget_interrupts()
@@ -180,14 +182,14 @@ def check_interrupt() -> None:
 
 
 def fresh_state() -> State:
-    """Return the array that a kernel and its caller share."""
+    """Return a new array for a kernel and its caller to share."""
     import numpy as np
 
     return np.zeros(5, dtype=np.int64)
 
 
 class Observation(NamedTuple):
-    """The state of a search: its steps, least SSE and proven lower bound (None before there is one)."""
+    """The progress of a search: steps, smallest SSE and proven lower bound (None if not available yet)."""
 
     steps: int
     sse: float | None
@@ -206,7 +208,7 @@ def publish(state: State, *, steps: int | None = None, sse: float | None = None,
     """
     if steps is not None:
         state[_STEPS] = steps
-    # No SSE is −0.0, and −0.0 is the one zero whose bits are not 0: it distinguishes an SSE of 0 from none.
+    # Store 0 as −0.0, whose bits are not all 0, to distinguish a published 0 from no value.
     for place, value in ((_SSE, sse), (_BOUND, bound)):
         if value is not None:
             state[place : place + 1].view("float64")[0] = value or -0.0
@@ -257,11 +259,11 @@ def watch(
     show: bool = False,
     keep: bool = False,
 ) -> T:
-    """Run ``work(state)`` in a thread, with progress on a terminal and Ctrl-C to stop it.
+    """Run ``work(state)`` in a thread that Ctrl-C can stop, and report its progress.
 
-    The work returns early once ``state[STOP]`` is set. `total` is the final value of ``state[DONE]``, None for work
-    that is not counted. With `show`, longer work draws a progress bar on standard error if that is a terminal. With
-    `keep`, Ctrl-C returns the early result of the work; other signals are raised anyway.
+    The work returns early once ``state[STOP]`` is set. `total` is the final value of ``state[DONE]``, or None for
+    work that is not counted. With `show`, longer work draws a progress bar on standard error if that is a terminal.
+    With `keep`, Ctrl-C makes the function return the early result of the work; other signals still raise.
 
     Examples
     --------
@@ -270,7 +272,7 @@ def watch(
     """
     state = fresh_state()
     future: Future[T] = Future()
-    context = contextvars.copy_context()  # the caller's, in which outputs are moved together
+    context = contextvars.copy_context()  # the caller's context, which includes its open outputs
 
     def run() -> None:
         if not future.set_running_or_notify_cancel():
@@ -281,7 +283,7 @@ def watch(
         except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
             future.set_exception(error)
 
-    # Not an executor: the interpreter waits for an executor's threads at exit, even after a second Ctrl-C.
+    # Avoid an executor, because the interpreter waits for its threads at exit, even after a second Ctrl-C.
     thread = threading.Thread(target=run, name="shoal", daemon=True)
     try:
         thread.start()
@@ -307,10 +309,10 @@ def watch(
 
 @contextmanager
 def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
-    """Yield a state for a part of the work with a time limit.
+    """Yield a state for a part of the work, with an optional time limit.
 
-    The part stops after `seconds` (None: no limit) or when `state` is stopped. Its published values are copied to
-    `state`; its count, up to `total`, is added to the earlier count of `state`, which never decreases.
+    The part stops after `seconds` (None: no limit) or when `state` is stopped. The values that it
+    publishes are copied to `state`. Its count, up to `total`, is added to the count of `state`, which never decreases.
 
     Examples
     --------
@@ -368,7 +370,7 @@ def _tell(watcher: Watcher, work: Future[Any], state: State, total: int | None, 
 
 
 def _follow(work: Future[Any], state: State, total: int | None, title: Title) -> None:
-    """Draw a progress bar until the work ends, but only on a terminal: rich is slow to import."""
+    """Draw a progress bar until the work ends; without a terminal, only wait, because rich is slow to import."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if not (terminal or os.environ.get("FORCE_COLOR")):
         _wait(work)
@@ -392,7 +394,7 @@ def _text(title: Title, state: State, seconds: float) -> str:
 
 
 def spread(work: Callable[[Item], T], items: Iterable[Item], threads: int) -> Iterator[T]:
-    """Yield the function's result for each item, in order, for any number of threads.
+    """Yield the result of `work` for each item, in order, for any number of threads.
 
     Examples
     --------

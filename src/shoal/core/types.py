@@ -1,4 +1,4 @@
-"""Names for common types."""
+"""Aliases for common types."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ Ints = NDArray[np.int64]
 State = Ints  # the array that a kernel shares with its caller, see shoal.core.progress
 
 Name = Any  # a column's name: a string in most frames, a number in arrays, anything hashable in pandas
-Spelling = str | None  # of a missing cell: its text such as "NaN"; None for null and for an empty cell
+Spelling = str | None  # the text of a missing value, such as "NaN"; None for null and for an empty cell

@@ -1,1 +1,1 @@
-"""Compiled functions that know arrays only: trees, pools, scans, sorts. They trust their arguments."""
+"""Compiled functions on arrays: trees, pools, scans and sorts. They do not check their arguments."""

@@ -1,13 +1,13 @@
 """Exact Euclidean minimum spanning tree by Borůvka's rounds over a kd-tree.
 
-In each round every component of the forest takes the shortest edge that leaves it. W. B. March, P. Ram and A. G. Gray,
-Fast Euclidean minimum spanning tree, KDD 2010, search a space-partitioning tree for these edges; here each record
-first stores its nearest neighbours, which answers most rounds without a search. When its list is exhausted, a record is
-searched again only while its current distance is not beyond its component's shortest edge. About O(d n log n) in low
+In each round, every component of the forest adds the shortest edge that leaves it. W. B. March, P. Ram and A. G. Gray,
+Fast Euclidean minimum spanning tree, KDD 2010, search a space-partitioning tree for these edges. Here each record
+first stores its nearest neighbours, which answer most rounds without a search. A record whose list is exhausted starts
+a new search only if its last distance is not beyond its component's shortest edge. About O(d n log n) in low
 dimensions, O(d n²) at worst; O(n d) memory.
 
-Edges are compared by length, then by their lower and higher record number: the tree is unique, for any number of
-threads. Places and components are four-byte numbers while these suffice, which halves the memory.
+Edges are compared by length, then by their lower and by their higher record number. The tree is therefore unique, for
+any number of threads. Places and components are four-byte numbers if these suffice, which halves the memory.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from shoal.kernels.kdtree import (
 
 __all__ = ["boruvka", "find_root"]
 
-# Neighbours stored per record: more slow the first round, fewer the later ones (measured, d = 2 and d = 10).
+# Neighbours stored per record. More slow the first round, fewer slow the later rounds (measured, d = 2 and d = 10).
 KEPT = 8
 
 
 class _NearLists(NamedTuple):
-    """The nearest neighbours of each record, by places of the tree."""
+    """The nearest neighbours of each record, as places in the tree."""
 
     near: Floats  # (n, KEPT): squared distances, ascending
     near_places: Places
@@ -101,14 +101,14 @@ def _on_all_leaves(executor: ThreadPoolExecutor, tree: KdTree, threads: int) -> 
 
 @kernel
 def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
-    """Return whether the edge (a, b) comes before the equally long edge (c, d)."""
+    """Return True if the edge (a, b) comes before the equally long edge (c, d)."""
     i, j, k, l = tree.ids[a], tree.ids[b], tree.ids[c], tree.ids[d]
     return (min(i, j), max(i, j)) < (min(k, l), max(k, l))
 
 
 @kernel
 def _shortest_known(tree: KdTree, component: Places, lists: _NearLists, best: _Edges) -> None:
-    """Find, for each component, the shortest edge that leaves it to the next neighbour of a fresh record."""
+    """Find the shortest edge that leaves each component, among fresh records and their next neighbours."""
     n, length = lists.near.shape
     for place in range(n):
         if not lists.fresh[place]:
@@ -130,7 +130,7 @@ def _shortest_known(tree: KdTree, component: Places, lists: _NearLists, best: _E
 
 @kernel
 def _node_components(tree: KdTree, component: Places, node_component: Places) -> None:
-    """Write the component shared by all records of a node, or −1."""
+    """Write the component that all records of each node share, or −1 if they differ."""
     n, size = len(tree.rows), tree.leaves.shape[2]
     for node in range(len(tree.right) - 1, -1, -1):
         if tree.right[node] > 0:
@@ -151,7 +151,7 @@ class _Query(NamedTuple):
     component: Places
     node_component: Places
     bounds: Floats  # the squared length of each component's shortest edge so far
-    places: Ints  # the places of a leaf that need a search
+    places: Ints  # the places in a leaf whose records need a search
     limit: Floats  # the maximum squared length of an edge for each of these places
     distances: Floats
     point_gaps: Floats
@@ -168,14 +168,14 @@ def _search(
     lists: _NearLists,
     state: State,
 ) -> None:
-    """Search the nearest record of another component for the records of some leaves with exhausted lists.
+    """Find the nearest record of another component for the records with exhausted lists in some leaves.
 
-    The result becomes the last entry of the list. If nothing is within the shortest edge so far, the entry stores the
-    least distance that is still possible.
+    The result becomes the last entry of a record's list. If no record is within the shortest edge so far, the entry
+    stores the smallest distance that is still possible.
     """
     size = tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
-    # A private copy: results of other threads change only the time.
+    # Use a private copy, because results of other threads would change only the time.
     bounds, places, limit = shortest.copy(), np.empty(size, dtype=np.int64), np.empty(size)
     query = _Query(component, node_component, bounds, places, limit, np.empty(size), np.empty(size))
     for leaf in range(first, last):
@@ -203,7 +203,7 @@ def _search(
 def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]:
     """Collect the records of a leaf that need a search.
 
-    Returns their number, the component that they share (or −2), and the maximum length of an edge.
+    Return the number of these records, their common component (or −2) and the maximum squared length of an edge.
     """
     n, length = lists.near.shape
     count, lone, reach = 0, -2, 0.0
@@ -220,7 +220,7 @@ def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]
 
 @kernel
 def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _NearLists) -> float:
-    """Search the nearest records of other components in a leaf; return the maximum length of an edge."""
+    """Find the nearest records of other components in a leaf; return the maximum squared length of an edge."""
     reach, limit, bounds = 0.0, query.limit, query.bounds
     other_leaf = -1 - tree.right[node]
     leaf_gaps(tree, leaf, node, query.point_gaps)
@@ -239,11 +239,11 @@ def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Qu
 
 @kernel
 def _answer(count: int, query: _Query, lists: _NearLists) -> None:
-    """Make the results the next neighbours."""
+    """Use the results of a search as the next neighbours of the records."""
     last = lists.near.shape[1] - 1
     for t in range(count):
         place = query.places[t]
-        # A neighbour beyond the limit, which others may have lowered, need not be the nearest.
+        # Other records may have lowered the limit; a neighbour beyond the limit need not be the nearest.
         if lists.near_places[place, last] >= 0 and lists.near[place, last] <= query.limit[t]:
             lists.used[place] = last
             lists.fresh[place] = True
@@ -255,7 +255,7 @@ def _answer(count: int, query: _Query, lists: _NearLists) -> None:
 def _keep_foreign(
     tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _NearLists
 ) -> float:
-    """Store the nearest record of another component in a leaf; return the new maximum length of an edge."""
+    """Store the nearest record of a leaf in another component; return the new maximum squared length of an edge."""
     near, near_places = lists.near, lists.near_places
     last = near.shape[1] - 1
     for i in range(len(distances)):
@@ -272,7 +272,7 @@ def _keep_foreign(
 
 @kernel
 def find_root(parent: Places, place: int) -> int:
-    """Return the root of a component, halving the path to it."""
+    """Return the root of a component and halve the path to the root."""
     while parent[place] != place:
         parent[place] = parent[parent[place]]
         place = parent[place]
@@ -281,7 +281,7 @@ def find_root(parent: Places, place: int) -> int:
 
 @kernel
 def _join(tree: KdTree, parent: Places, component: Places, best: _Edges, edges: _Edges, count: int) -> int:
-    """Join the components along their shortest edges; return the number of edges."""
+    """Join the components along their shortest edges; return the number of edges so far."""
     n = len(parent)
     for part in range(n):
         if best.square[part] == np.inf:

@@ -1,4 +1,4 @@
-"""Sort rows by target and restore their order: counting sort and scatter, O(n)."""
+"""Counting sort of rows by target, and a scatter that restores their order; O(n)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
 
 @kernel(counted=False)
 def _sort_by_target(target: Ints, order: Ints, ends: Ints) -> None:
-    """Write the order and the end of each target; the last place of `ends` is unused."""
+    """Write the order and the end of each target; the last entry of `ends` is unused."""
     for t in target:
         ends[t + 1] += 1
     for t in range(len(ends) - 1):
         ends[t + 1] += ends[t]
-    # The start of a target moves with every record until it is the end.
+    # Every record advances the start of its target, which finally becomes the end.
     for i in range(len(target)):
         order[ends[target[i]]] = i
         ends[target[i]] += 1

@@ -1,7 +1,7 @@
-"""Squared distances, and the list of the nearest records so far.
+"""Distances between records, and sorted lists of the nearest records so far.
 
-Every distance in this package adds its terms in the order of the columns, so that equal distances are equal to the last
-bit wherever they are computed. Ties go to the lowest record number.
+Every distance in this package adds its terms in the order of the columns. Equal distances are therefore identical to
+the last bit wherever they are computed. Ties go to the lowest record number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["NO_RECORD", "insert_nearest", "manhattan_distances", "squared_distance", "squared_distances"]
 
-NO_RECORD = np.iinfo(np.int64).max  # higher than any record number, so that every record wins a tie against it
+NO_RECORD = np.iinfo(np.int64).max  # higher than any record number, so every record wins a tie against it
 
 
 @kernel(counted=False)
@@ -53,7 +53,7 @@ def manhattan_distances(columns: Floats, start: int, size: int, point: Floats, o
 
 @kernel(counted=False, inner=True)
 def insert_nearest(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
-    """Insert a record into the ascending list of nearest records and drop the last one."""
+    """Insert a record into the ascending list of nearest records and drop the last record."""
     t = len(near) - 1
     while t > 0 and (near[t - 1] > distance or (near[t - 1] == distance and near_ids[t - 1] > record)):
         near[t] = near[t - 1]

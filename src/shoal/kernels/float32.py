@@ -1,8 +1,8 @@
-"""Distances in float32: cheap scores that select the records that need a distance in float64.
+"""Cheap float32 scores, which select the records whose distances are computed in float64.
 
 With x and p relative to a common origin, |x − p|² = |p|² + 2 (|x|²/2 − x·p). The score in brackets takes a few vector
-instructions for several records at once. Scores are rounded, so they only rule records out; the remaining distances are
-computed in float64 (`shoal.kernels.distances`).
+instructions for several records at once. Scores are rounded, so they serve only to rule records out; the remaining
+distances are computed in float64 (`shoal.kernels.distances`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FLOAT32_SMALLEST = 1e-35  # smaller products underflow in float32
 
 @kernel(counted=False, inner=True)
 def to_float32(origin: Floats, point: Floats, point32: Floats32) -> float:
-    """Write a point, relative to the origin, in float32; return its distance to the origin, inf if that overflows."""
+    """Write a point relative to the origin in float32; return its distance from the origin, or inf on overflow."""
     square = 0.0
     for j in range(len(point)):
         delta = point[j] - origin[j]
@@ -75,9 +75,9 @@ def score_records(columns32: Floats32, point: Floats32, scores: Floats32) -> Non
 def score_bound(scores: Floats32, d: int, sign: float, offset: float, norm: float) -> float:
     """Return a lower bound on `sign` times the scored squared distances.
 
-    `offset` is the distance of the point from the origin, `norm` the maximum distance of the records. Rounding each
-    number to float32, and each sum of d + 1 products, costs at most (d + 4) · FLOAT32_ROUNDOFF · (|x| + |p|)², in any
-    order of the sum.
+    `offset` is the distance of the point from the origin, and `norm` is the maximum distance of the records from it.
+    The rounding errors of the numbers and of each sum of d + 1 products are at most (d + 4) · FLOAT32_ROUNDOFF · (|x| +
+    |p|)² in total, for any order of summation.
     """
     sign32 = np.float32(sign)
     lowest = sign32 * scores[0]

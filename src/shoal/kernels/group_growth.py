@@ -1,4 +1,4 @@
-"""Common steps of the fixed-size methods D and C: grow a group, and place the leftover records.
+"""Steps that the fixed-size methods D and C share: grow a group, and assign the leftover records.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2.
@@ -42,14 +42,14 @@ def new_group_buffers(d: int, k: int) -> GroupBuffers:
 
 @kernel(inline=True)
 def gather(X: Floats, pool: Pool, buffers: GroupBuffers, seed_record: int, group: int, labels: Ints) -> None:
-    """Grow a group from one record: add the record nearest to the group's centroid k−1 times."""
+    """Grow a group of k from one record by adding the record nearest to the group's centroid k−1 times."""
     members, total, centre, near, near_ids = buffers
     d = X.shape[1]
     for j in range(d):
         total[j], centre[j] = 0.0, X[seed_record, j]
     record = seed_record
     for size in range(len(members)):
-        # If another group took the seed (duplicates), start from the record nearest to it.
+        # If another group has taken the seed (a duplicate), start from the record nearest to the seed.
         if size > 0 or pool.place[record] < 0:
             pool_nearest(pool, centre, near, near_ids)
             record = near_ids[0]
@@ -63,7 +63,7 @@ def gather(X: Floats, pool: Pool, buffers: GroupBuffers, seed_record: int, group
 
 @kernel
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
-    """Add each leftover record of a pool (`place`), in order, to the group with the nearest, updated centroid."""
+    """Assign each leftover record (`place` ≥ 0), in order, to the group with the nearest current centroid."""
     d = X.shape[1]
     total, centres, sizes = np.zeros((groups, d)), np.empty((groups, d)), np.zeros(groups)
     for i in range(len(X)):

@@ -1,11 +1,11 @@
-"""A kd-tree of records, packed for scanning; used by the spanning tree and the tour.
+"""A kd-tree with records packed for scanning, used by the spanning tree and the tour.
 
-Splits of the widest side of the bounding box sort the records into leaves of equal size (the last one padded). Nodes
+Splits of the widest side of the bounding box sort the records into leaves of equal size (the last leaf padded). Nodes
 are numbered in preorder, so a node that covers the leaves a … b−1 has its children at ``node + 1`` and ``node + 2 (mid
-− a)``. Building takes O(n d log n) time, the tree O(n d) memory.
+− a)``. Building takes O(n d log n) time; the tree takes O(n d) memory.
 
-Box distances are sums of the same rounded terms in the same order as record distances, and rounding is monotone: the
-computed distance of a box never exceeds that of a record in it, so pruning loses nothing, not even a tie.
+Distances to boxes and to records are sums of rounded terms in the same order, and rounding is monotone. The computed
+distance to a box therefore never exceeds that to a record in it, so pruning is exact, even for ties.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = [
     "siblings",
 ]
 
-# Leaves of 16 records for up to three columns, of 32 beyond, where boxes prune less (measured, d = 2 and d = 10).
+# Leaves have 16 records for up to three columns and 32 for more, where boxes prune less (measured, d = 2 and d = 10).
 FEW_COLUMNS, SMALL_LEAF, LEAF = 3, 16, 32
-# A level has at most three quarters of the leaves of the one above, and a search stores one sibling per level.
+# A node has at most three quarters of its parent's leaves, and a search stores one sibling per level.
 DEPTH = 128
 
 Places = NDArray[np.integer[Any]]  # four or eight bytes
 
 
 class KdTree(NamedTuple):
-    """Records in the order of the leaves; a place is a position in that order."""
+    """A kd-tree whose records are stored in the order of its leaves; a place is a position in this order."""
 
     rows: Floats  # (places, d): the records
     leaves: Floats  # (leaves, d, size): the records of each leaf by columns; inf for padding in the last leaf
@@ -113,7 +113,7 @@ def _enclose(rows: Floats, start: int, stop: int, boxes: Floats, node: int) -> i
 
 @kernel
 def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node: int, a: int, b: int, size: int) -> int:
-    """Return the leaf to split at: the middle of the box's side, with at least a quarter of the leaves on each side."""
+    """Return the leaf to split at, near the middle of the box, with at least a quarter of the leaves on each side."""
     middle = boxes[node, 0, axis] / 2 + boxes[node, 1, axis] / 2
     below = 0
     for i in range(start, stop):
@@ -148,7 +148,7 @@ def leaf_gaps(tree: KdTree, leaf: int, node: int, out: Floats) -> None:
 @kernel
 def leaf_distances(tree: KdTree, place: int, leaf: int, out: Floats) -> None:
     """Write the squared distances from the record at a place to the records of a leaf."""
-    # A loop to a constant would be unrolled into scalar instructions; this one becomes vector instructions.
+    # A loop to a constant would be unrolled into scalar instructions; this loop becomes vector instructions.
     for i in range(len(out)):
         out[i] = 0.0
     for j in range(tree.rows.shape[1]):
@@ -162,7 +162,7 @@ def leaf_distances(tree: KdTree, place: int, leaf: int, out: Floats) -> None:
 def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, int]:
     """Push the siblings of the nodes on the path to a leaf; return the leaf's node and the stack's top.
 
-    Popping them searches from the leaf outwards.
+    A search that pops these nodes proceeds from the leaf outwards.
     """
     node, a, b = 0, 0, len(tree.leaves)
     top = -1
@@ -182,7 +182,7 @@ def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, i
 
 @kernel
 def push_children(tree: KdTree, home: int, node: int, stack: Ints, gaps: Floats, top: int) -> int:
-    """Push the two children of a node, the one nearer to the home leaf last; return the stack's top."""
+    """Push the two children of a node, the child nearer to the home leaf last; return the stack's top."""
     near, far = node + 1, tree.right[node]
     near_gap, far_gap = box_gap(tree.boxes, home, near), box_gap(tree.boxes, home, far)
     if near_gap > far_gap:
@@ -194,10 +194,10 @@ def push_children(tree: KdTree, home: int, node: int, stack: Ints, gaps: Floats,
 
 @kernel
 def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: Places, state: State) -> None:
-    """Find the nearest other records of the records in the leaves first … last−1, as many as `near` has columns.
+    """Find the nearest other records for all records in the leaves first … last−1, as many as `near` has columns.
 
-    They are sorted by squared distance, then record number. The tree is traversed once for all records of a leaf, from
-    the leaf outwards.
+    The neighbours are sorted by squared distance, then by record number. The tree is traversed once for all records of
+    a leaf, from the leaf outwards.
     """
     n, count, size = len(tree.rows), near.shape[1], tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)

@@ -1,12 +1,12 @@
-"""The nearest records of every record, for methods that use only neighbours and no n×n matrix.
+"""Lists of the nearest records of every record, for methods that use only neighbours and no n×n matrix.
 
 `nearby` sorts records into leaves by halving them at the median of their widest column; every leaf stores its bounding
-box. For each record the distances to its own leaf are computed first, then those to leaves whose box is not farther
-than the nearest records so far. O(n d log n) to sort, and per record O(n d / `LEAF`) for the boxes and O(d) for every
-record of a visited leaf; memory O(n (d + count)). Without a tree of many levels it compiles in a fraction of the time,
-and is as fast for tens of thousands of records.
+box. Each record first searches its own leaf, then the leaves whose boxes are not farther than its nearest records so
+far. Sorting takes O(n d log n); each record takes O(n d / `LEAF`) for the boxes and O(d) per record of a visited leaf.
+Memory is O(n (d + count)). Without a tree of many levels, `nearby` compiles in a fraction of the time and is as fast
+for tens of thousands of records.
 
-`nearest` uses scipy's tree, which is faster for more records, and faster still if lists may be approximate.
+`nearest` uses scipy's tree, which is faster for more records, and faster still for approximate lists.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["leaves_of", "list_size", "nearby", "nearest", "neighbour_lists"]
 
 LEAF = 96
 SHARE = 2000  # records per task of a thread
-# A search uses the 2k nearest records of each record, but at least FEWEST. Beyond MOST it uses the nearest among every
-# second, third, … record: longer lists take memory and time without better results.
+# A search uses the 2k nearest records of each record, but at least FEWEST. Beyond MOST, it uses the nearest among every
+# second, third, … record, because longer lists take memory and time without improving the results.
 FEWEST, MOST = 12, 512
 
 
 def list_size(n: int, k: int) -> tuple[int, int]:
-    """Return the number of neighbours for a search for groups of k, and t if they are among every t-th record.
+    """Return the number of neighbours per record for groups of k, and t if only every t-th record is a candidate.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def list_size(n: int, k: int) -> tuple[int, int]:
 
 
 def neighbour_lists(X: Floats, k: int, *, state: State, threads: int) -> tuple[Ints, Floats, int]:
-    """Return the lists of `nearby` for groups of k, and t if they contain only every t-th record."""
+    """Return the lists of `nearby` for groups of k, and t if only every t-th record is a candidate."""
     count, step = list_size(len(X), k)
     return *nearby(X, count, state=state, step=step, threads=threads), step
 
@@ -51,9 +51,9 @@ def neighbour_lists(X: Floats, k: int, *, state: State, threads: int) -> tuple[I
 def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints:
     """Return the `count` nearest other records of each record, nearest first, ``(n, count)``.
 
-    With `step`, they are the nearest among every `step`-th record. With `slack`, each may be up to 1 + slack times as
-    far as the exact one: on 100,000 normal records in ten dimensions a slack of 1 takes a ninth of the time and still
-    finds most of them.
+    With `step`, only every `step`-th record is a candidate. With `slack`, a neighbour may be up to 1 + slack times as
+    far as the exact neighbour. On 100,000 normally distributed records with ten columns, a slack of 1 takes a ninth of
+    the time and still finds most exact neighbours.
 
     Examples
     --------
@@ -64,11 +64,11 @@ def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints
 
     n = len(X)
     count = min(count, -(-n // step) - 1)
-    # A common offset would cost the tree precision.
+    # Remove a common offset, which would reduce the precision of the tree.
     X = X - X[0]
     _, places = cKDTree(X[::step]).query(X, count + 1, eps=slack, workers=-1)
     places = places.reshape(n, count + 1) * step
-    # A record is not always first in its own list: duplicates may precede it, or displace it.
+    # A record is not always first in its own list, because duplicates may precede or displace it.
     foreign = places != np.arange(n)[:, None]
     full = foreign.all(axis=1)
     foreign[full, -1] = False
@@ -78,8 +78,8 @@ def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints
 def nearby(X: Floats, count: int, *, state: State, step: int = 1, threads: int = 1) -> tuple[Ints, Floats]:
     """Return the `count` nearest other records of each record and their squared distances, nearest first.
 
-    With `step`, they are the nearest among every `step`-th record. Ties go to the lowest record number. With fewer
-    other records, or if a stop is requested, missing numbers are −1.
+    With `step`, only every `step`-th record is a candidate. Ties go to the lowest record number. If there are too few
+    candidates or a stop is requested, the missing entries are −1.
 
     Examples
     --------
@@ -107,17 +107,17 @@ def nearby(X: Floats, count: int, *, state: State, step: int = 1, threads: int =
 
 
 class Leaves(NamedTuple):
-    """Records, sorted into leaves."""
+    """Records sorted into leaves, with the bounding box of each leaf."""
 
     columns: Floats  # (d, n)
     order: Ints  # the number of each record
-    starts: Ints  # the start of each leaf and the end of the last one
+    starts: Ints  # the start of each leaf and the end of the last leaf
     low: Floats  # (d, leaves): bounding boxes
     high: Floats
 
 
 def _in_leaves(X: Floats, records: Ints) -> Leaves:
-    """Sort some of the records into leaves."""
+    """Sort the given records of X into leaves."""
     order, starts = leaves_of(X[records])
     columns = np.ascontiguousarray(X[records[order]].T)
     low, high = (np.ascontiguousarray(side.reduceat(columns, starts[:-1], axis=1)) for side in (np.minimum, np.maximum))
@@ -125,7 +125,7 @@ def _in_leaves(X: Floats, records: Ints) -> Leaves:
 
 
 def leaves_of(X: Floats) -> tuple[Ints, Ints]:
-    """Return the records leaf by leaf, with the start of each leaf and the end of the last one.
+    """Return the records leaf by leaf, with the start of each leaf and the end of the last leaf.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _gap(leaves: Leaves, leaf: int, point: Floats) -> float:
 
 
 @kernel(counted=False)
-def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted references ask for no memory
+def _fill(  # noqa: PLR0913 - four are buffers: kernels without counted references cannot allocate memory
     queries: Leaves,
     leaves: Leaves,
     first: int,
@@ -179,7 +179,7 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
                 best[t], ids[t] = np.inf, NO_RECORD
             for j in range(len(point)):
                 point[j] = queries.columns[j, place]
-            # The home leaf, or one near it, comes first, then the others in order, wrapping around.
+            # Visit the home leaf, or a leaf near it, first, then the others in cyclic order.
             for turn in range(many):
                 leaf = (home * many // (len(starts) - 1) + turn) % many
                 if _gap(leaves, leaf, point) <= best[count]:
@@ -201,7 +201,7 @@ def _look(leaves: Leaves, leaf: int, point: Floats, distances: Floats, best: Flo
 
 @kernel(counted=False, inner=True)
 def _keep(record: int, best: Floats, ids: Ints, near: Ints, squares: Floats) -> None:
-    """Write the list of a record without the record itself, or without the last one if duplicates displaced it."""
+    """Write the list of a record without the record itself, or without the last entry if duplicates displaced it."""
     t = 0
     for i in range(len(ids)):
         if ids[i] not in (record, NO_RECORD) and t < near.shape[1]:

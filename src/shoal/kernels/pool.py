@@ -1,18 +1,18 @@
-"""The pool: the records without a group, in a kd-tree that shrinks with them.
+"""The pool of records without a group, in a kd-tree that shrinks as records leave the pool.
 
 The tree is built by halving the records at the median of the column with the largest spread until they fit into leaves
-of `LEAF` records. Only every fourth level is stored, so a node has up to 16 children, whose bounds are computed
-together. The records of a leaf are stored in contiguous columns: both are short runs of vector instructions.
+of `LEAF` records. Only every fourth level is stored, so a node has up to 16 children. The bounds of these children are
+computed together, and the records of a leaf are stored in contiguous columns; both need few vector instructions.
 
-Every node stores the number of records below it, their exact bounding box, and the greatest distance of one of them to
-a common centre. Queries (`shoal.kernels.pool_queries`) use these to skip nodes. A removal keeps them exact: the last
-record of the leaf replaces the removed one, and bounds that it alone determined shrink. After enough removals the tree
-is rebuilt.
+Every node stores the number of records below it, their exact bounding box and their greatest distance to a common
+centre. Queries (`shoal.kernels.pool_queries`) use these bounds to skip nodes. A removal keeps the bounds exact. The
+last record of the leaf replaces the removed record, and bounds that only the removed record determined shrink. After
+enough removals, the tree is rebuilt.
 
-Compiling takes longer than grouping most tables. Therefore the tree is built from Python, by kernels that are compiled
-separately, and queries are inlined into their callers, ideally at one place in each.
+Compiling takes longer than grouping most tables. Therefore, the tree is built from Python by kernels that are compiled
+separately, and queries are inlined into their callers, ideally once per caller.
 
-Building takes O(d n log n), a removal O(d LEAF) and usually much less; memory is O(n d).
+Building takes O(n d log n) time; a removal takes O(d LEAF), usually much less. Memory is O(n d).
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ __all__ = [
 ]
 
 LEAF = 64  # maximum number of records in a leaf
-HALVINGS = 4  # between two stored levels
+HALVINGS = 4  # number of halvings between two stored levels
 FEW_COLUMNS = 3  # with at most this number of columns, float32 saves nothing and rebuilding pays off late
 VECTOR = 16  # float32 scores are computed for a multiple of this number of records
 STACK = 256  # maximum of levels × children
 SAMPLE = 200  # records that determine the column with the largest spread
-EXTRA_SCANS = 50  # beyond the number of leaves, before the centre is moved
+EXTRA_SCANS = 50  # number of scans, beyond the number of leaves, before the centre is moved
 ROUNDING = 1e-9  # far more than the rounding error of a bound, for any realistic number of columns
 
-# Places in `Pool.counts`: levels below the root; halvings between the root and level 1; records when the tree was
+# Entries of `Pool.counts`: levels below the root; halvings between the root and level 1; records when the tree was
 # built; 1 if float32 helps; leaves scanned by queries for the record farthest from the centroid since the centre was
 # set; leaves scanned by the last query for a farthest record.
 LEVELS, TOP_HALVINGS, BUILT, USE_FLOAT32, SCANNED, LAST_SCANNED = range(6)
@@ -77,11 +77,11 @@ class Pool(NamedTuple):
     reach: Floats  # the greatest distance to the centre below each node
     norm: Floats  # (leaves,): the greatest distance to the origin when the tree was built
     start: Ints  # the first node of each level
-    counts: Ints  # numbers about the tree, see LEVELS etc.
+    counts: Ints  # statistics of the tree, see LEVELS etc.
     centre: Floats  # (d,): the centre for radius and reach
     origin: Floats  # (d,): the centroid when the tree was built
     total: Floats  # (d,): the sum of the remaining records
-    # Scratch arrays for queries, to save allocations: two queries of a pool must not run at the same time.
+    # Scratch arrays that save allocations in queries; two queries of a pool must not run at the same time.
     mean: Floats  # (d,): the centroid
     to_centre: Floats  # (d,): the vector from the point to the centre
     point32: Floats32  # (d or one more,): the point relative to the origin
@@ -106,7 +106,7 @@ def pool_centroid(pool: Pool) -> Floats:
 
 @kernel(inline=True)
 def pool_mean(pool: Pool) -> Floats:
-    """Return the centroid of the remaining records, in the pool's buffer `mean`: for kernels."""
+    """Return the centroid of the remaining records in the pool's buffer `mean`, for use in kernels."""
     mean, total, remaining = pool.mean, pool.total, pool.remaining[0]
     for j in range(len(mean)):
         mean[j] = total[j] / remaining
@@ -115,13 +115,13 @@ def pool_mean(pool: Pool) -> Floats:
 
 @kernel(counted=False, inner=True)
 def padded_size(size: int) -> int:
-    """Return the number of records of a leaf after padding."""
+    """Return the number of records in a leaf after padding."""
     return (size + VECTOR - 1) // VECTOR * VECTOR
 
 
 @kernel(counted=False, inner=True)
 def pad_leaf(columns32: Floats32, size: int) -> None:
-    """Pad a leaf with copies of its first record, which do not change the least and the greatest score."""
+    """Pad a leaf with copies of its first record, which do not change the minimum and maximum score."""
     for j in range(len(columns32)):
         for slot in range(size, padded_size(size)):
             columns32[j, slot] = columns32[j, 0]
@@ -129,7 +129,7 @@ def pad_leaf(columns32: Floats32, size: int) -> None:
 
 @kernel(counted=False, inner=True)
 def children_of(start: Ints, top: int, node: int) -> tuple[int, int]:
-    """Return the first child of a node and the one after the last."""
+    """Return the first child of a node and the node after its last child."""
     level = 0
     while node >= start[level + 1]:
         level += 1
@@ -140,7 +140,7 @@ def children_of(start: Ints, top: int, node: int) -> tuple[int, int]:
 
 @kernel(counted=False, inner=True)
 def enclose(lows: Floats, highs: Floats, first: int, last: int, low: Floats, high: Floats, node: int) -> None:
-    """Make one side of a node's box enclose the boxes of its children, or the values of its records."""
+    """Fit a node's box in one column to the boxes of its children or the values of its records."""
     lowest, highest = np.inf, -np.inf
     for child in range(first, last):
         lowest, highest = lesser(lowest, lows[child]), greater(highest, highs[child])
@@ -157,7 +157,7 @@ def greatest_reach(reaches: Floats, first: int, last: int) -> float:
 
 
 def pool_new(X: Floats) -> Pool:
-    """Put all records into the pool; the centre is their centroid."""
+    """Return a pool of all records, with their centroid as the centre."""
     n, d = X.shape
     leaves = 1 << _halvings(n)
     nodes = 2 * leaves
@@ -338,7 +338,7 @@ def pool_remove(pool: Pool, record: int) -> None:
     levels = pool.counts[LEVELS]
     last = remaining[start[levels] + leaf] - 1
     mover = ids[leaf, last]
-    # Swap the two records, so that the removed one remains readable after the last.
+    # Swap the two records, so that the removed record remains readable after the last one.
     for j in range(len(total)):
         value = columns[j, slot]
         total[j] -= value
@@ -379,9 +379,9 @@ def pool_remove(pool: Pool, record: int) -> None:
 def pool_needs_refresh(pool: Pool) -> int:
     """Return the action of `pool_refresh`: nothing (0), move the centre (1) or rebuild the tree (2).
 
-    Rebuilding pays off when half of the records have left; with few columns, when most have. Moving the centre pays off
-    when the centroid has drifted so far that queries for the record farthest from it have scanned more leaves than
-    there are, plus `EXTRA_SCANS`.
+    Rebuilding pays off when half of the records have left, or most of them if there are few columns. Moving the centre
+    pays off when the centroid has drifted far away. Queries for the record farthest from the centroid have then
+    scanned more leaves than the number of leaves plus `EXTRA_SCANS`.
     """
     start, counts = pool.start, pool.counts
     n, levels, times = pool.remaining[0], counts[LEVELS], 2 if len(pool.total) > FEW_COLUMNS else 8
@@ -391,7 +391,7 @@ def pool_needs_refresh(pool: Pool) -> int:
 
 
 def pool_refresh(pool: Pool) -> None:
-    """Rebuild the tree or move its centre, if that pays off. Queries are correct without it."""
+    """Rebuild the tree or move its centre, if that pays off. Queries are also correct without a refresh."""
     due = pool_needs_refresh.py_func(pool)
     if due == 2:
         levels = pool.counts[LEVELS]

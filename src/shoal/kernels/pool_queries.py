@@ -1,12 +1,13 @@
 """Queries of the pool: the records nearest to and farthest from a point.
 
-Bounding boxes prune searches for nearest records; boxes and balls together prune those for farthest ones
-(`_upper_bounds`). A leaf that cannot be pruned is scored in float32 first, at a quarter of the cost; its distances are
-computed in float64 only if the scores leave a doubt.
+Bounding boxes prune searches for nearest records; boxes and balls together prune searches for farthest records
+(`_upper_bounds`). A leaf that cannot be pruned is scored in float32 first, at a quarter of the cost. Its distances are
+computed in float64 only if the scores do not rule the leaf out.
 
-Bounds prune without changing results. A box bound adds the same terms in the same order as a distance, each at most as
-large, and rounding preserves order: it never exceeds a computed distance. The other bounds are widened by more than
-their rounding. Ties go to the lowest record number, so nodes that may contain an equal distance are searched.
+Pruning does not change the results. A box bound adds its terms in the same order as a distance, and each term is at
+most as large. Rounding preserves order, so the bound never exceeds a computed distance. The other bounds are widened by
+more than their rounding error. Ties go to the lowest record number, so nodes that may contain an equal distance are
+searched.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ def _upper_bounds(
     offset: float,
     out: Floats,
 ) -> None:
-    """Write upper bounds on the same distances; `to_centre` is the vector from point to centre, `offset` its length.
+    """Write upper bounds on squared distances; `to_centre` is the vector from point to centre, `offset` its length.
 
-    With y = x − c, c the centre and a = c − p, |x − p|² = |a|² + |y|² + 2 a·y, where y is in a box and |y| is at most
-    the reach ρ. For any μ ≥ 0 that is at most |a|² + ρ² + μ ρ² + Σ max (2 a y − μ y²) over each side of the box: the
-    best of box and ball in one (a Lagrangian bound). The μ used here suits the ball of all records.
+    Let c be the centre, y = x − c and a = c − p. Then |x − p|² = |a|² + |y|² + 2 a·y, where y is in a box and |y| is at
+    most the reach ρ. For any μ ≥ 0, this is at most |a|² + ρ² + μ ρ² + Σ max (2 a y − μ y²), with the maximum over each
+    side of the box. This Lagrangian bound combines box and ball. The μ used here suits the ball of all records.
     """
     bounds, reach = out[: last - first], reaches[first:last]
     mu = 0.6 * offset / reaches[0] if reaches[0] > 0.0 else 0.0
@@ -94,9 +95,9 @@ def _upper_bounds(
 def _push(
     bounds: Floats, nodes: Ints, base: int, child_bounds: Floats, sign: float, threshold: float, first: int, last: int
 ) -> int:
-    """Push nodes with known bounds onto the stack, ascending, and return its top.
+    """Push nodes with known bounds onto the stack in ascending order and return the top of the stack.
 
-    A bound is multiplied by `sign`; nodes whose result is below `threshold` are skipped.
+    Bounds are multiplied by `sign`; nodes whose product is below `threshold` are skipped.
     """
     top = base
     for i in range(last - first):
@@ -115,7 +116,7 @@ def _push(
 def _score_leaf(
     columns32: Floats32, size: int, point32: Floats32, sign: float, offset: float, norm: float, scores: Floats32, d: int
 ) -> float:
-    """Return a lower bound on `sign` times the squared distances to the records of a leaf; −inf without float32."""
+    """Return a lower bound on `sign` times the squared distances to the records of a leaf, or −inf without float32."""
     if offset == np.inf:
         return -np.inf
     used = scores[: padded_size(size)]
@@ -125,7 +126,7 @@ def _score_leaf(
 
 @kernel(inline=True)
 def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> None:
-    """Find the records nearest to a point, as many as `near` holds, ascending."""
+    """Find the records nearest to a point, as many as `near` holds, in ascending order of distance."""
     remaining, start, ids = pool.remaining, pool.start, pool.ids
     distances, scores, child_bounds = pool.distances, pool.scores, pool.child_bounds
     bounds, nodes = pool.bounds, pool.nodes
@@ -135,7 +136,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
         near_ids[i] = NO_RECORD
     offset = to_float32(pool.origin, point, pool.point32) if pool.counts[USE_FLOAT32] else np.inf
     leaves = start[pool.counts[LEVELS]]
-    # The stack has negated bounds: the nearest node is on top.
+    # The stack has negated bounds, so the nearest node is on top.
     bounds[0], nodes[0], top = 0.0, 0, 0
     while top >= 0:
         node = nodes[top]
@@ -207,7 +208,7 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
 
 @kernel(inline=True)
 def pool_farthest_from_centroid(pool: Pool) -> int:
-    """Return the record farthest from the centroid of the remaining ones, and count the scanned leaves.
+    """Return the record farthest from the centroid of the remaining records, and count the scanned leaves.
 
     `shoal.kernels.pool.pool_needs_refresh` reads the count.
     """

@@ -1,10 +1,10 @@
-"""Predict MDAV's next queries and answer them in advance, in several threads; the groups do not change.
+"""Prediction of MDAV's next queries, which threads answer in advance without changing the groups.
 
-The next extremes r are among the records now farthest from the centroid. For some of these, threads find the farthest
-record s and the nearest records of r and of s. Records only leave the pool, so such answers remain valid: the farthest
-record while it is in the pool, and a list of nearest records while it has k records in the pool. Queries without a
-valid prediction are run again. Predictions for records that leave as neighbours are wasted: a few per cent if few
-extremes are predicted at a time.
+The next extreme records r are among the records now farthest from the centroid. For some of these, threads find the
+farthest record s and the nearest records of r and of s. Because records only leave the pool, such answers remain valid.
+The farthest record is valid while it is in the pool, and a list of nearest records while k of its records are in the
+pool. Queries without a valid prediction are run again. Predictions for records that leave as neighbours are wasted;
+these are a few per cent if few extremes are predicted at a time.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 
 __all__ = ["ROWS", "TURNS", "USED", "Predictions", "Predictor", "take_remaining"]
 
-MOST, LEAST = 64, 16  # extremes predicted at a time
+MOST, LEAST = 64, 16  # maximum and minimum number of extremes predicted at a time
 SPARE = 1  # neighbours listed in addition to those that a group needs
-SHARES = 8  # parts of the work per thread, as they take different times
-PAUSE = 500  # extremes to process without predictions after they have helped little
+SHARES = 8  # parts of the work per thread, because parts take different times
+PAUSE = 500  # extremes processed without predictions after predictions have helped little
 
-# Places in `Predictions.counts`: the number of predicted rows, the number of extremes until the next prediction, and
+# Entries of `Predictions.counts`: the number of predicted rows, the number of extremes until the next prediction, and
 # the number of rows used.
 ROWS, TURNS, USED = range(3)
 
 
 class Predictions(NamedTuple):
-    """Answers for some records, one per row."""
+    """The predicted answers for some records r, one row per record."""
 
-    row: Ints  # (n,): the row of each record, -1 without one
-    farthest: Ints  # (MOST,): the record s farthest from the record
-    near: Ints  # (MOST, 2, k + SPARE): the nearest records of the record, and of s, ascending
+    row: Ints  # (n,): the row of each record, -1 without a prediction
+    farthest: Ints  # (MOST,): the record s that is farthest from r
+    near: Ints  # (MOST, 2, k + SPARE): the nearest records of r and of s, nearest first
     counts: Ints  # ROWS, TURNS and USED
 
 
 @kernel(inline=True)
 def take_remaining(candidates: Ints, place: Ints, near_ids: Ints) -> bool:
-    """Copy the first records of a list that are still in the pool; return whether there are enough of them."""
+    """Copy the first candidates that are still in the pool; return True if they fill `near_ids`."""
     count = 0
     for i in range(len(candidates)):
         if count < len(near_ids) and place[candidates[i]] >= 0:
@@ -53,7 +53,7 @@ def take_remaining(candidates: Ints, place: Ints, near_ids: Ints) -> bool:
 
 
 class Predictor:
-    """Threads that answer queries in advance; a single thread predicts nothing.
+    """A set of threads that answer queries in advance; a single thread predicts nothing.
 
     `threads` includes the calling thread.
     """
@@ -80,7 +80,7 @@ class Predictor:
         self._workers.shutdown()
 
     def predict(self) -> None:
-        """Predict extremes once the last predictions are used up: more if most were used, otherwise fewer or none."""
+        """Predict extremes once the last predictions are used up; predict more if most were used, otherwise fewer."""
         counts = self.predictions.counts
         if counts[TURNS]:
             return
@@ -88,7 +88,7 @@ class Predictor:
             self._many = min(MOST, 2 * self._many) if 4 * counts[USED] > 3 * counts[ROWS] else self._many // 2
         else:
             self._many = LEAST
-        # At most the remaining number of extremes.
+        # Predict no more extremes than remain.
         many = min(self._many, int(self._pools[0].remaining[0]) // (2 * self._k)) if len(self._pools) > 1 else 0
         many = many if many >= LEAST else 0
         self.predictions.row[self._records] = -1
@@ -113,7 +113,7 @@ class Predictor:
 
 
 def _outermost(pool: Pool, count: int) -> Ints:
-    """Return approximately the records farthest from the centroid, chosen among twice as many far from the centre."""
+    """Return approximately the farthest records from the centroid, chosen from those farthest from the centre."""
     if count == 0:
         return np.empty(0, dtype=np.int64)
     levels = pool.counts[LEVELS]
@@ -134,7 +134,7 @@ def _greatest(values: Floats, count: int) -> Ints:
 
 @kernel(counted=False)
 def _answer(X: Floats, pool: Pool, records: Ints, farthest: Ints, near: Floats, near_ids: Ints) -> None:
-    """Find the farthest record of each record, and the nearest records of both."""
+    """Find the record farthest from each record, and the nearest records of both."""
     for i in range(len(records)):
         farthest[i] = pool_farthest(pool, X[records[i]])
         for j in range(2):

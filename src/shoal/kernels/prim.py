@@ -1,7 +1,7 @@
 """Exact Euclidean or Manhattan minimum spanning tree by Prim's method, in batches of records.
 
 R. C. Prim, Shortest connection networks and some generalizations (1957), the construction of M. Laszlo and S. Mukherjee
-(2005), Section 3.1. No distance is stored: O(d n²) time, O(n d) memory. For few records or many dimensions it is faster
+(2005), Section 3.1. No distance is stored: O(d n²) time, O(n d) memory. For few records or many columns, this is faster
 than searching a tree. Edges are compared as in `shoal.kernels.boruvka`, so both give the same tree.
 """
 
@@ -21,10 +21,10 @@ BATCH = 512  # records per batch of distances, which stays in the fastest cache
 
 @kernel
 def prim(X: Floats, manhattan: bool, state: State) -> tuple[Ints, Ints, Floats]:
-    """Return the ends (record numbers) and squared Euclidean, or Manhattan, lengths of the n−1 edges."""
+    """Return the ends (record numbers) and the squared Euclidean or the Manhattan lengths of the n−1 edges."""
     n, d = X.shape
     ends_a, ends_b, squares = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
-    # The records outside the tree, packed: the last one replaces a record that joins.
+    # The records outside the tree, packed; the last record replaces a record that joins the tree.
     columns, ids = X.T.copy(), np.arange(n)
     nearest, link = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     distances = np.empty(BATCH)

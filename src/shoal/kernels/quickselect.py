@@ -1,4 +1,4 @@
-"""Select the n-th row by one column without sorting: C. A. R. Hoare, Algorithm 65: find (1961). O(n) on average."""
+"""Selection of the n-th row by one column in O(n) on average (C. A. R. Hoare, Algorithm 65: find, 1961)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["select_nth"]
 
 @kernel
 def select_nth(rows: Floats, ids: Ints, axis: int, low: int, high: int, nth: int) -> None:
-    """Reorder rows so that none before `nth` is above it on the axis, and none after is below."""
+    """Reorder rows so that on the axis, no row before `nth` is greater than row `nth` and no later row is less."""
     d = rows.shape[1]
     while low < high:
         a, b, c = rows[low, axis], rows[(low + high) // 2, axis], rows[high, axis]

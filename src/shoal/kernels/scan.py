@@ -1,11 +1,11 @@
-"""The records without a group, scanned sequentially: for tables too small for a tree.
+"""Sequential scans of the records without a group, for tables that are too small for a tree.
 
-Records are stored in chunks, each column of a chunk contiguous, in float32 and relative to the centroid. All records
-are scored from a point (`shoal.kernels.float32`), and each chunk stores its least and greatest score. Distances that
-the scores leave in doubt are computed in float64. Ties go to the lowest record number. Distances must be below
-`FLOAT32_LARGEST`.
+Records are stored in chunks of contiguous columns, in float32 and relative to the centroid. All records are scored by
+their distance from a point (`shoal.kernels.float32`), and each chunk stores its minimum and maximum score. Distances
+are computed in float64 only for records that the scores do not rule out. Ties go to the lowest record number. Distances
+must be below `FLOAT32_LARGEST`.
 
-Scoring all records costs O(n d), a removal O(d); memory is O(n d).
+Scoring all records takes O(n d) time, a removal O(d); memory is O(n d).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["Scan", "scan_farthest", "scan_nearest", "scan_new", "scan_remove", "
 CHUNK = 128  # records per chunk
 LANES = CHUNK // 4  # distance between the records of a chunk that are checked together
 
-# Places in `Scan.margins`: the greatest distance of a record to the origin; the distance from the scored point to the
+# Entries of `Scan.margins`: the greatest distance of a record to the origin; the distance from the scored point to the
 # origin; twice the greatest rounding error of a score.
 NORM, OFFSET, SLACK = range(3)
 
 
 class Scan(NamedTuple):
-    """The records without a group."""
+    """The records without a group, with buffers for scans."""
 
     X: Floats
     columns32: Floats32  # (chunks, 1 + d rounded up to a multiple of 4, CHUNK): half the squared norm, then the columns
@@ -46,7 +46,7 @@ class Scan(NamedTuple):
     scores: Floats32  # (chunks, CHUNK)
     lowest: Floats32  # (chunks,)
     highest: Floats32
-    lanes: Floats32  # (LANES,): the least or greatest of four scores; its length keeps loops from being unrolled
+    lanes: Floats32  # (LANES,): the least or greatest of four scores; the length keeps loops from being unrolled
     lows: Floats32  # (k,): the smallest of the chunks' least scores
 
 
@@ -98,11 +98,11 @@ def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, columns32: Flo
 
 @kernel(inline=True)
 def scan_score(scan: Scan, point: Floats) -> None:
-    """Score all records from a point."""
+    """Score all records by their distance from a point."""
     margins = scan.margins
     margins[OFFSET] = to_float32(scan.origin, point, scan.point32)
     width = margins[OFFSET] + margins[NORM]
-    # The error of a score is at most half of this: see `shoal.kernels.float32.score_bound`.
+    # The error of a score is at most half of this slack; see `shoal.kernels.float32.score_bound`.
     margins[SLACK] = (len(point) + 8) * FLOAT32_ROUNDOFF * width * width + FLOAT32_SMALLEST
     _score(scan.columns32, scan.remaining[0], scan.point32, scan.scores, scan.lowest, scan.highest)
 
@@ -175,7 +175,7 @@ def _farthest(
 
 @kernel(inline=True)
 def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> None:
-    """Find the records nearest to the scored point, as many as `near` holds, ascending."""
+    """Find the records nearest to the scored point, as many as `near` holds, in ascending order of distance."""
     limit = _limit(scan.lowest, (scan.remaining[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.margins[SLACK]
     _nearest(
         scan.X,
@@ -249,7 +249,7 @@ def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile
 
 @kernel(inline=True)
 def scan_remove(scan: Scan, record: int) -> None:
-    """Remove a record; the last one takes its place."""
+    """Remove a record and move the last record to its slot."""
     columns32, ids, place, total = scan.columns32, scan.ids, scan.place, scan.total
     scan.remaining[0] -= 1
     slot, last = place[record], scan.remaining[0]

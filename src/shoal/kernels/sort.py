@@ -1,9 +1,9 @@
-"""A radix argsort of a column; equal values are ordered by record number.
+"""A radix argsort of a column that orders equal values by record number.
 
-The bits of a float64, read as an integer after mapping the sign, sort like the float. Three counting passes sort the 32
-leading bits in which the column's values differ, each carrying the record number in the same word; insertion sorts the
-remaining ties. O(n) time, two words per record, and about half the time of ``np.argsort`` on a long column. If more
-than a few different values share their 32 bits, numpy's stable sort is used instead.
+The bits of a float64, read as an integer after mapping the sign, sort like the float. Three counting passes sort words
+that contain the record number and the 32 leading bits in which the column's values differ; insertion sorts the
+remaining ties. This takes O(n) time and two words per record, and about half the time of ``np.argsort`` on a long
+column. If more than a few different values share their 32 bits, numpy's stable sort is used instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.core.types import Floats, Ints
 __all__ = ["sort_values"]
 
 Words = NDArray[np.uint64]
-DIGITS, SIZE = 3, 2048  # counting passes, and values of an 11-bit digit
+DIGITS, SIZE = 3, 2048  # number of counting passes, and of values of an 11-bit digit
 DIGIT = np.uint64(SIZE - 1)
 SIGN = np.uint64(1 << 63)
 LOW = np.uint64(0xFFFFFFFF)
@@ -36,7 +36,7 @@ def sort_values(column: Floats) -> tuple[Floats, Ints]:
     """
     column = np.ascontiguousarray(column)
     values, order = np.empty_like(column), np.empty(len(column), dtype=np.int64)
-    # numpy requests huge pages from the system, numba's arrays do not.
+    # Allocate with numpy, which requests huge pages from the system; numba does not.
     words = np.empty((2, len(column)), dtype=np.uint64)
     if len(column) > LOW or not _radix_sort(column, column.view(np.uint64), words[0], words[1], values, order):
         order = np.argsort(column, kind="stable")
@@ -82,7 +82,7 @@ def _radix_sort(column: Floats, bits: Words, words: Words, spare: Words, values:
 
 @kernel
 def _starts(counts: Ints, n: int) -> bool:
-    """Convert counts to start positions; False if one digit has all records, so that the pass can be skipped."""
+    """Convert counts to start positions; return False if all records share a digit, so the pass can be skipped."""
     total = 0
     for value in range(SIZE):
         count = counts[value]
@@ -103,7 +103,7 @@ def _scatter(words: Words, target: Words, places: Ints, shift: np.uint64) -> Non
 
 @kernel
 def _settle(words: Words, values: Floats, order: Ints) -> bool:
-    """Sort the runs with equal leading bits; False if a run is long and has different values."""
+    """Sort the runs with equal leading bits; return False if a long run has different values."""
     n = len(words)
     start = 0
     for stop in range(1, n + 1):

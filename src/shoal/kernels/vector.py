@@ -1,6 +1,6 @@
-"""Minimum and maximum of two numbers as one machine instruction, unlike `min` and `max`.
+"""Minimum and maximum of two numbers, each as one machine instruction, unlike `min` and `max`.
 
-Loops over them become vector instructions, which quickly compute the minimum and maximum of an array.
+Loops over these functions become vector instructions, which quickly compute the minimum and maximum of an array.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records as 64-bit words: equal words for equal cells, hashed, numbered and compared in full. O(n d)."""
+"""Records as 64-bit words, equal for equal values, that are hashed, numbered and compared in full. O(n d)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HIGH = np.uint64(32)  # hash tables use the lower half of a hash
 
 
 def words_of(X: Floats) -> Words:
-    """Return the bits of all values: equal words for equal values, −0 and 0 included, and one word for every NaN."""
+    """Return the bits of all values, identical for equal values (including −0 and 0) and for all NaNs."""
     # Adding 0 makes −0 equal to 0.
     numbers = X + 0.0
     numbers[np.isnan(numbers)] = np.nan
@@ -28,7 +28,7 @@ def words_of(X: Floats) -> Words:
 
 
 def number_bits(numbers: NDArray[Any]) -> Words:
-    """Return the bits of a column: those of integers unchanged, those of floats as in `words_of`."""
+    """Return the bits of a column: integers unchanged, floats as in `words_of`."""
     if numbers.dtype.kind == "f":
         return words_of(numbers.astype(np.float64, copy=False))
     return numbers.astype(np.int64, copy=False).view(np.uint64)
@@ -36,7 +36,7 @@ def number_bits(numbers: NDArray[Any]) -> Words:
 
 @kernel(counted=False)
 def hash_words(words: Words) -> np.uint64:
-    """Return a number that is equal for equal records and differs for most others."""
+    """Return a hash that is equal for equal records and different for most others."""
     key = np.uint64(0)
     for j in range(len(words)):
         key = (key ^ words[j]) * MIX
@@ -45,7 +45,7 @@ def hash_words(words: Words) -> np.uint64:
 
 
 def number_words(words: Words) -> Ints:
-    """Number the records so that equal ones share a number, in order of first appearance.
+    """Number the records in order of first appearance; equal records share a number.
 
     Examples
     --------
