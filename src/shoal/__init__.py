@@ -1,4 +1,4 @@
-"""Microaggregation: hide every record in a group of at least k similar ones.
+"""Microaggregation: hide every record in a group of at least k similar records.
 
 Public names are imported on first use, so that ``import shoal`` and ``shoal --help`` stay fast.
 """

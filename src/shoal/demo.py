@@ -1,4 +1,4 @@
-"""Demo table of a few thousand fictitious firms."""
+"""A demo table of fictitious firms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Microaggregator: masking as a scikit-learn transformer."""
+"""Microaggregator, a scikit-learn transformer that masks records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Microaggregator"]
 
 
 class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Replace every record by the mean of its group of at least k similar records.
+    """Transformer that replaces every record by the mean of its group of at least k similar records.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    ``fit_transform`` returns the k-anonymous result. ``transform`` gives a fitted record the values of its group, and
-    any other record those of the group with the nearest centroid. Pipelines need that for predictions, but it protects
-    neither new records nor a selection of the old ones. With ``set_output(transform="pandas")`` the index of the input
-    stays, as scikit-learn expects; `shoal.mask` drops it.
+    ``fit_transform`` returns the k-anonymous result. ``transform`` replaces a fitted record by the mean of its group,
+    and any other record by the nearest centroid. Pipelines need ``transform`` for predictions, but it protects neither
+    new records nor a selection of the fitted records. With ``set_output(transform="pandas")`` the result keeps the
+    index of the input, as scikit-learn expects; `shoal.mask` drops the index.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.sizes_ = group_sizes(self.labels_)
         self.centroids_ = answers["released"][np.unique(self.labels_, return_index=True)[1]]
         self.loss_ = losses([bucket]).loss
-        # Equal records may be in several groups; transform() uses that of the first.
+        # Equal records may be in several groups; transform() uses the group of the first.
         self._groups = {
             record.tobytes(): int(group) for record, group in zip(records[::-1], self.labels_[::-1], strict=True)
         }
@@ -136,7 +136,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.centroids_[self.labels_]
 
     def transform(self, X: ArrayLike) -> Any:
-        """Return for each record the values of its group, or of the nearest group if it was not fitted."""
+        """Return the mean of each record's group, or the nearest centroid if the record was not fitted."""
         check_is_fitted(self)
         records = validate_data(self, _unmasked(X), dtype=np.float64, reset=False)
         groups = np.array([self._groups.get(record.tobytes(), -1) for record in records], dtype=np.int64)
@@ -158,5 +158,5 @@ def _unscaled(X: Floats) -> Scaling:
 
 
 def _unmasked(X: ArrayLike) -> ArrayLike:
-    """Return records with NaN in place of the cells of NumPy's mask: scikit-learn refuses NaN but ignores the mask."""
+    """Replace cells under a NumPy mask by NaN, because scikit-learn refuses NaN but ignores the mask."""
     return plain_array(X) if isinstance(X, np.ma.MaskedArray) else X

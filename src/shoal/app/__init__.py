@@ -1,1 +1,1 @@
-"""The page: from a file to a release in the browser. It uses the public names of shoal and nothing else."""
+"""The page, which leads from a file to a release in the browser. It uses only the public names of shoal."""

@@ -1,4 +1,4 @@
-"""Charts of the page as ECharts options: the map of versions, and distributions and correlations before and after."""
+"""ECharts options for the charts of the page: the map of versions, distributions and correlations."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def _frame(dark: bool, x: str, y: str, **options: Any) -> dict[str, Any]:
 
 def _tooltip(*lines: str) -> dict[str, Any]:
     """Return a tooltip with lines of text, wrapped to the width of a chart."""
-    # ECharts reads {b} and {name|text} as templates; an invisible character after the brace prevents it.
+    # ECharts reads {b} and {name|text} as templates; an invisible character after the brace prevents this.
     return {"formatter": "\n".join(fill(line, WIDTH) for line in lines).replace("{", "{\u2060")}
 
 
 def risk_utility_map(versions: Sequence[Version], chosen: int | None, *, dark: bool) -> dict[str, Any]:
-    """Return the map of versions by loss and risk; a hollow point shows a lower bound of the risk."""
+    """Return the chart of versions by information loss and risk; a hollow point shows a lower bound of the risk."""
     c = DARK if dark else LIGHT
     points = [
         {
@@ -88,7 +88,7 @@ def risk_utility_map(versions: Sequence[Version], chosen: int | None, *, dark: b
 
 
 def _risk(version: Version) -> float:
-    """Return the share of linked records; if it was not measured, the share that random guesses within groups link."""
+    """Return the share of linked records; without a measurement, the share that random guesses within groups link."""
     figures = version.figures
     linked = figures["linked"]
     return float(figures["groups"] / max(figures["records"], 1) if linked is None else linked)
@@ -122,7 +122,7 @@ def distribution(before: pl.Series, after: Mapping[str, pl.Series], *, dark: boo
 
 
 def _shares_of_bins(series: Sequence[pl.Series]) -> tuple[list[str], list[list[float]]]:
-    """Return bins and their percentages; the lowest and highest percent of values are in the outermost bins."""
+    """Return bins and their percentages of records; the outermost bins include the lowest and highest 1 % of values."""
     original = series[0].drop_nulls().to_numpy()
     low, high = np.quantile(original, [0.01, 0.99]) if len(original) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
@@ -148,7 +148,7 @@ def _shares_of_values(series: Sequence[pl.Series]) -> tuple[list[str], list[list
 
 
 def correlations(pairs: Sequence[tuple[str, float, float]], *, dark: bool) -> dict[str, Any]:
-    """Return the chart of correlations before and after; points on the diagonal have not changed."""
+    """Return the chart of correlations before and after masking; points on the diagonal have not changed."""
     c = DARK if dark else LIGHT
     points = [
         {

@@ -83,9 +83,9 @@ def _card(tab: Tab, version: Version) -> None:
     article.props["data-test"] = f"version-{number}"
     with article:
         text("h3", version.title)
-        if "verdict" in figures:  # work saved by older releases of shoal has none
+        if "verdict" in figures:  # work saved by older releases of shoal has no verdict
             text("p", figures["verdict"], "s-note").props("data-test=verdict")
-        for warning in figures.get("warnings", []):  # also missing there
+        for warning in figures.get("warnings", []):  # also missing in such work
             text("p", sentence(warning), "s-note").props("data-test=warning")
         with ui.element("dl"):
             for name, value in _lines(version):
@@ -120,7 +120,7 @@ def _lines(version: Version) -> list[tuple[str, str]]:
 
 
 def _restore(tab: Tab, version: Version) -> None:
-    """Copy the settings of a version to the form: undo and redo."""
+    """Copy the settings of a version to the form, to undo or redo changes."""
     tab.work.restore(version)
     tab.go("protect")
 
@@ -220,7 +220,7 @@ def _save(tab: Tab) -> None:
 
 
 def _save_as(tab: Tab, path: Path) -> None:
-    """Save the work; ask before replacing any file except that of the last save."""
+    """Save the work; ask before replacing any file except the last saved file."""
     if path.exists() and str(path) != tab.work.saved:
         ask_to_replace(tab, [path], partial(save_work, tab, path))
     else:

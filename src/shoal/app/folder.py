@@ -23,7 +23,7 @@ SESSION = "session-"
 
 
 def state_folder() -> Path:
-    """Return the state folder, accessible to its owner only; create it if it does not exist."""
+    """Return the state folder, which only its owner can access; create the folder if it does not exist."""
     base = os.environ.get("XDG_STATE_HOME")
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "shoal"
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def state_folder() -> Path:
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary path next to a file; it replaces the file at the end of the block."""
+    """Yield a temporary path next to a file, and replace the file with it at the end of the block."""
     part = target.with_name(f".{target.name}.part")
     try:
         yield part
@@ -43,17 +43,17 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 class Folder:
-    """The files of a session in the state folder: masked and dragged-in tables. They are removed when it ends.
+    """The files of a session in the state folder: masked and dragged-in tables, removed when the session ends.
 
-    A session that was killed cannot remove its files; the next session does. A running session locks its folder, and
-    the system releases the lock however the process ends.
+    A killed session cannot remove its files, so the next session removes them. A running session locks its folder, and
+    the system releases the lock in any case when the process ends.
     """
 
     def __init__(self, home: Path) -> None:
         self._home, self._recent = home, home / "recent.json"
         with _alone(home):  # no other session sees the folder before it is locked
             remove_leftovers(home)
-            self.path = Path(tempfile.mkdtemp(prefix=SESSION, dir=home))  # of mode 700
+            self.path = Path(tempfile.mkdtemp(prefix=SESSION, dir=home))  # with mode 700
             self._handle = _lock(self.path)
 
     def fresh(self, name: str) -> Path:
@@ -69,7 +69,7 @@ class Folder:
         return [path for path in paths if path.exists()]
 
     def remember(self, path: Path) -> None:
-        """Add a table to the front of the recent ones; only its path is stored."""
+        """Add a table to the front of the list of recent tables; store only its path."""
         paths = [path, *(recent for recent in self.recent() if recent != path)]
         with contextlib.suppress(OSError):
             self._recent.touch(mode=0o600)
@@ -82,9 +82,9 @@ class Folder:
 
     def store(self, key: str, content: dict[str, Any]) -> None:
         """Store the settings of a table for the next session, readable by their owner only."""
-        with contextlib.suppress(OSError, TypeError):  # a convenience: the work continues without it
+        with contextlib.suppress(OSError, TypeError):  # optional: the work continues without stored settings
             words = json.dumps({"session": self.path.name, **content}, ensure_ascii=False)
-            handle, part = tempfile.mkstemp(dir=self.path)  # of mode 600
+            handle, part = tempfile.mkstemp(dir=self.path)  # with mode 600
             os.close(handle)
             Path(part).write_text(words, encoding="utf-8")
             Path(part).replace(self._settings(key))
@@ -93,7 +93,7 @@ class Folder:
                 path.unlink(missing_ok=True)
 
     def stored(self, key: str) -> dict[str, Any]:
-        """Return the settings of a table from an earlier session; those of this session belong to other tabs."""
+        """Return the settings of a table from an earlier session. Settings of this session belong to other tabs."""
         try:
             content = json.loads(self._settings(key).read_text(encoding="utf-8"))
             own_session = content["session"] == self.path.name
@@ -132,7 +132,7 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path, *, wait: bool = False) -> int | None:
-    """Lock a folder until the handle is closed or the process ends; None if that is not possible."""
+    """Lock a folder until the returned handle is closed or the process ends; return None if locking fails."""
     if not LOCKS:
         return None
     try:
@@ -141,7 +141,7 @@ def _lock(folder: Path, *, wait: bool = False) -> int | None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # another session has it, or the file system does not support locks
+    except OSError:  # another session has the lock, or the file system does not support locks
         os.close(handle)
         return None
     return handle

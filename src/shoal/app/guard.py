@@ -1,4 +1,4 @@
-"""Access control: only the browser that used the token, on this machine, may load the page and call it."""
+"""Access control: only the browser on this machine that used the token may load the page and send requests."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import parse_qs
 
 __all__ = ["MOST_UPLOADED", "Guard"]
 
-MOST_UPLOADED = 2_000_000_000  # bytes of a dragged-in file
+MOST_UPLOADED = 2_000_000_000  # maximum size of a dragged-in file in bytes
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Load nothing from other sites, and let no other site show the page. Vue compiles its templates in the browser.
+# Load nothing from other sites, and let no other site embed the page. Vue needs eval to compile its templates.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws://127.0.0.1:*; "
@@ -29,14 +29,14 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
-# Not a redirect: after a click in another program, browsers send a strict cookie only if the page itself navigates.
+# A page, not a redirect: after a click in another program, browsers send a strict cookie only if a page navigates.
 WELCOME = b'<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>shoal</title></html>'
 REFUSED = b"shoal: access denied. Use the address that `shoal app` printed; it works once."
 TOO_LARGE = b"shoal: files of at most 2 GB can be dragged in. Open a larger one by its path."
 
 
 class Guard:
-    """ASGI middleware that passes requests of the browser that used the token and refuses all others.
+    """ASGI middleware that passes requests from the browser that used the token and refuses all others.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Guard:
             await _refuse(scope, receive, send)
 
     def _is_at_home(self, scope: Scope) -> bool:
-        """Return whether the host is this server's numeric address, and the origin, if present, this page."""
+        """Return True if the host is this server's numeric address and the origin, if present, is this page."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin")
         at_home = headers.get(b"host", b"").decode("latin-1") == self._host
@@ -100,7 +100,7 @@ class Guard:
 
 
 def _is_too_large(scope: Scope) -> bool:
-    """Return whether a request exceeds the limit of a file and its form, or does not state its size."""
+    """Return True if a request exceeds the limit for a file and its form, or does not state its size."""
     if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
         return False
     length = dict(scope["headers"]).get(b"content-length", b"")

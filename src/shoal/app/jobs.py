@@ -1,4 +1,4 @@
-"""Background jobs: they report progress, can be stopped and never block the page."""
+"""Background jobs, which report progress, can be stopped and never block the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Job", "in_background"]
 
 @dataclass
 class Job:
-    """A running or finished job, with its title on the page."""
+    """A running or finished job, with the title that the page shows."""
 
     title: str
     progress: shoal.Progress | None = None
@@ -31,7 +31,7 @@ class Job:
     def _watch(self, progress: shoal.Progress) -> bool:
         self.progress = progress
         if self._stop.is_set():
-            self._stop.clear()  # only once, like Ctrl-C: the best result so far must still be verified
+            self._stop.clear()  # stop only once, like Ctrl-C, because the best result so far must still be verified
             return True
         return False
 

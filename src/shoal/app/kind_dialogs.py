@@ -1,4 +1,4 @@
-"""Dialogs for kinds of columns: the order of levels, a hierarchy, a date format, the columns of a place."""
+"""Dialogs for column kinds: the order of levels, a hierarchy, a date format, and the columns of a place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shoal.kinds.kind_registry import KINDS, word_of_plain
 __all__ = ["current_kind", "edit_kind", "kinds_for", "without_kind"]
 
 MOST_LEVELS = 100
-MOST_OF_HIERARCHY = 20_000_000  # bytes of a file
+MOST_OF_HIERARCHY = 20_000_000  # maximum size of a hierarchy file in bytes
 TITLES = {"levels": "Order of", "hierarchy": "Hierarchy of", "format": "Date format of", "pair": "Place of"}
 
 
@@ -38,7 +38,7 @@ def current_kind(tab: Tab, column: Any) -> str:
 
 
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:
-    """Open the dialog of a kind. If it is cancelled, the column keeps its kind."""
+    """Open the dialog of a kind. If the dialog is cancelled, the column keeps its kind."""
     values, dialog_name = tab.work.values_of(column.name), KINDS[kind].dialog
     if kind == "ordinal" and not tab.work.values:
         tab.refuse("Values are hidden, so they cannot be ordered. Show them in the Table step first.")
@@ -60,7 +60,7 @@ def without_kind(kinds: dict[Any, Any], name: Any) -> None:
 
 
 def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
-    """Set a kind, or show the error if it is refused."""
+    """Set a kind, or show the error if the kind is refused."""
     try:
         request: Any = shoal.MaskRequest(k=2, kinds={name: kind})
     except shoal.ShoalError as error:

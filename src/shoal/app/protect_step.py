@@ -175,7 +175,7 @@ def _number(entry: Any, kind: type) -> Any:
     try:
         return kind(entry)
     except (TypeError, ValueError):
-        return entry  # the request refuses it and names it
+        return entry  # the request refuses an invalid entry by name
 
 
 def _choice(tab: Tab, name: str) -> None:

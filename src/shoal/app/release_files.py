@@ -85,7 +85,7 @@ def _write_ways(kinds: Mapping[Any, Any], name: str, path: Path) -> None:
 
 
 def make_report(version: Version, table: OpenedFile, output: Path) -> Path:
-    """Make the report like `shoal mask --report`, with the same method at other k on its map."""
+    """Make the report like `shoal mask --report`, with the same method at other k on the map."""
     release: Any = version.release
     if version.comparison is None:
         version.comparison = shoal.compare_around(release, table.path)

@@ -52,7 +52,7 @@ def _elsewhere(tab: Tab, message: str, step: str) -> None:
 
 
 def _changes(tab: Tab, version: Version) -> list[str]:
-    """List the changes since a version was made. If there are any, its warnings must be confirmed again."""
+    """List the changes since a version was made. After a change, its warnings must be confirmed again."""
     work = tab.work
     changes = [f"File {work.table.title} on disk"] if work.table.changed else []
     changes += work.settings.changes_since(version.settings)
@@ -78,7 +78,7 @@ def _refuse_outdated(tab: Tab, version: Version) -> None:
             for change in _changes(tab, version):
                 text("li", change)
         if tab.work.table.changed:
-            return  # the page offers to read it again
+            return  # the page offers to read the table again
         hint("Run it again to use the current settings, then confirm the warnings of the new version.")
         with row().style("margin-top: 12px"):
             button("Run again with the current settings", run, kind="main")
@@ -86,7 +86,7 @@ def _refuse_outdated(tab: Tab, version: Version) -> None:
 
 
 def warnings_of(version: Version) -> list[str]:
-    """Return the warnings to confirm before a release, the reasons of its verdict first."""
+    """Return the warnings to confirm before a release, with the reasons for its verdict first."""
     release = version.release
     if release is None:
         return []
@@ -128,7 +128,7 @@ def _checklist(tab: Tab, version: Version, release: shoal.Release, changed: Call
 
 
 def _files(tab: Tab, version: Version, release: shoal.Release) -> Callable[[], object]:
-    """Show the form of the files; return a function that updates its button."""
+    """Show the form for the files; return a function that updates the button of the form."""
     table = tab.work.table
     if tab.work.form is None:
         name = version.masked_file(table).name

@@ -1,4 +1,4 @@
-"""The roles file card of the Roles step: use a roles file, or save the roles of the form as one."""
+"""The roles file card of the Roles step, which uses a roles file or saves the roles of the form as a file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 __all__ = ["save_roles", "show", "use_roles"]
 
-MOST_OF_ROLES = 20_000_000  # bytes of a file
+MOST_OF_ROLES = 20_000_000  # maximum size of a roles file in bytes
 ENDING = ".roles.toml"
 
 
 def use_roles(work: Work, path: Path) -> None:
-    """Use the roles of a file; refuse a file that does not fit the table."""
+    """Use the roles in a file; refuse a file that does not fit the table."""
     inspection: Any = work.inspection
     roles = shoal.Roles.read(path, list(work.settings.roles))
     work.settings = work.settings.with_roles(roles, inspection.asked)
 
 
 def save_roles(work: Work, path: Path) -> str:
-    """Write the roles of the form to a file; return the command that masks with this file like the form."""
+    """Write the roles of the form to a file; return the command that masks the table like the form, with this file."""
     inspection, table = work.inspection, work.table
     if inspection is None:
         raise shoal.InputError("No table is open. Open one first.")
@@ -112,7 +112,7 @@ def _half() -> Any:
 
 
 def _alert(test: str) -> Any:
-    """Return a function that shows an error here, with the labels of the page; empty text hides it."""
+    """Add an alert; return a function that shows an error in it with the labels of the page, or hides it if empty."""
     element = text("p", "", "s-alert").props(f"role=alert data-test={test}").style("overflow-wrap: anywhere")
     element.set_visibility(False)
 

@@ -20,7 +20,7 @@ from shoal.kinds.kind_registry import KINDS, SCALES
 __all__ = ["show"]
 
 BARS = 12
-ROWS = 50  # columns of the table per sheet
+ROWS = 50  # table columns per sheet
 SIZES = (
     (1, 1, "unique"),
     (2, 2, "shared by 2"),
@@ -63,7 +63,7 @@ def show(tab: Tab) -> None:
 
 
 def _counts(tab: Tab, sizes: dict[int, int], records: int) -> None:
-    """Show how unique the records are; `sizes` has the number of combinations of keys and strata by their size."""
+    """Show the uniqueness of the records; `sizes` has the number of combinations of keys and strata per size."""
     keys = tab.work.settings.named("key", "stratum")
     if not keys:
         hint("No key is chosen.")

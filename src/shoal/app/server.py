@@ -1,4 +1,4 @@
-"""The server of the page: it serves this machine only and ends some time after the last page is closed."""
+"""The server of the page, which serves only this machine and ends some time after the last page is closed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 CLOSED_SECONDS = 600.0  # time to return to the work after the last page was closed
-LOST_SECONDS = 1800.0  # time to return if the page was lost without being closed, as by a sleeping browser
-STORE_SECONDS = 1.0  # between two checks for changed settings
+LOST_SECONDS = 1800.0  # time to return if the page was lost without being closed, for example by a sleeping browser
+STORE_SECONDS = 1.0  # time between two checks for changed settings
 
 
 def serve(
@@ -36,7 +36,7 @@ def serve(
     tell: Callable[[str], object] = print,
     wait: float = CLOSED_SECONDS,
 ) -> None:
-    """Serve the page until Ctrl-C or `wait` seconds after its last page was closed; pass the address to `tell`."""
+    """Serve the page until Ctrl-C, or until `wait` seconds after it was closed; pass the address to `tell`."""
     folder = Folder(state_folder())
     # Incoming files and the state of the framework are written to this folder only.
     tempfile.tempdir = str(folder.path)
@@ -45,7 +45,7 @@ def serve(
     try:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
-            listening.listen()  # connections are queued: the address is printed before the server accepts any
+            listening.listen()  # queue connections, because the address is printed before the server accepts any
             guard = Guard(None, listening.getsockname()[1])
             site = _Site(folder, table, wait)
             _run(guard, site, listening, lambda: _announce(guard.address, browser=browser, tell=tell))
@@ -101,7 +101,7 @@ def _run(guard: Guard, site: _Site, listening: socket.socket, announce: Callable
 
 
 class _Site:
-    """The pages of the server, one per tab with its own work, and the reports."""
+    """The pages and reports of the server. Each tab has its own page and its own work."""
 
     def __init__(self, folder: Folder, table: Path | None, wait: float) -> None:
         self._folder, self._table = folder, table
@@ -134,7 +134,7 @@ class _Site:
         build(tab)
 
     def _take_closed(self, tab_id: str) -> Tab | None:
-        """Move the work of the last opened tab to a new page, if that tab was closed; otherwise return None."""
+        """Move the work of the most recently opened tab to a new page if that tab is closed; otherwise return None."""
         if not self._tabs or self._tabs[next(reversed(self._tabs))].shown:
             return None
         self._tabs[tab_id] = self._tabs.popitem()[1]
@@ -175,13 +175,13 @@ class _Site:
 
 
 class _Presence:
-    """The number of open pages, and the time when the last one was closed."""
+    """The number of open pages, and the time when the last page was closed."""
 
     def __init__(self, wait: float) -> None:
         self._wait = wait
         self.pages = 0
         self.closed = False
-        self._empty_since: float | None = None  # no page has been open yet
+        self._empty_since: float | None = None  # None if a page is open or none has been opened yet
 
     def came(self) -> None:
         self.pages += 1
@@ -193,7 +193,7 @@ class _Presence:
             self._empty_since = time.monotonic()
 
     async def end(self, server: Any) -> None:
-        """End the server when there has been no page for the waiting time."""
+        """End the server once no page has been open for the waiting time."""
         while not server.should_exit:
             await asyncio.sleep(0.2)
             if self._empty_since is None:

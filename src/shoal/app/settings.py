@@ -1,7 +1,7 @@
 """Settings of the form, and their plain values for a file.
 
-Where settings name values of the table (the order of levels, a hierarchy, codes for missing values), a file contains
-their positions among the sorted values of the column instead, which mean nothing without the table.
+The order of levels, hierarchies and codes for missing values name values of the table. A file contains the positions of
+these values among the sorted values of the column instead. The positions mean nothing without the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ROLES", "Settings", "from_plain", "to_plain"]
 
 Name = Any
 
-# Roles of columns: their labels, and the parameter whose help text explains them.
+# The label of each column role, and the parameter whose help text explains the role.
 ROLES: dict[str, tuple[str, str]] = {
     "key": ("Key: masked", "columns"),
     "stratum": ("Stratum", "by"),
@@ -161,7 +161,7 @@ def to_plain(work: Work, settings: Settings) -> dict[str, Any]:
     plain = asdict(settings)
     for name in {*settings.kinds, *settings.codes}:
         places = {value: place for place, value in enumerate(work.values_of(name))}
-        # A code may be spelled differently from its cells.
+        # A code may be spelled differently in the settings and in the cells.
         places |= {str(value): place for value, place in list(places.items())}
 
         def hide(value: Any, places: Mapping[Any, int] = places) -> Any:
@@ -172,7 +172,7 @@ def to_plain(work: Work, settings: Settings) -> dict[str, Any]:
 
 
 def from_plain(work: Work, plain: dict[str, Any]) -> Settings:
-    """Return settings with values of the table instead of positions; raise ValueError if they do not fit it."""
+    """Return settings with values of the table instead of positions; raise ValueError if they do not fit the table."""
     try:
         for name in {*plain["kinds"], *plain["codes"]}:
             values = work.values_of(name)

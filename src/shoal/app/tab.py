@@ -21,19 +21,21 @@ from shoal.app.work import Work
 
 __all__ = ["Tab"]
 
-MOST_EARLIER = 5  # tables that are kept in memory with their versions
+MOST_EARLIER = 5  # earlier tables kept in memory with their versions
 BUSY = "Another job is running. Wait until it ends, or stop it."
 
 
 class Tab:
-    """The state of a browser tab, which outlives reloads of its page; `folder` has the files of the session."""
+    """The state of a browser tab, kept across reloads of its page; `folder` has the files of the session."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.work = Work()
-        self.earlier: list[Work] = []  # with other tables, so that opening one by mistake loses nothing
-        self.refused: OpenedFile | None = None  # a table that could not be read, possibly for lack of options
-        self.revision = 0  # the page is rebuilt when it increases
+        self.earlier: list[Work] = []  # work on other tables, so that opening a table by mistake loses nothing
+        self.refused: OpenedFile | None = (
+            None  # a table that could not be read, possibly because reading options are missing
+        )
+        self.revision = 0  # the page is rebuilt when this number increases
         self.layer: Any = None  # the element of the page that contains its dialogs
         self.client: Client | None = None  # the connection to the browser
 
@@ -67,7 +69,7 @@ class Tab:
         self.change(error=error.worded(in_labels) if isinstance(error, shoal.ShoalError) else str(error))
 
     def run(self, title: str, function: Callable[[], Any], done: Callable[[Any], None] = lambda _: None) -> None:
-        """Run a function as the background job; call `done` with its result, unless it was stopped without one."""
+        """Run a function as the background job; call `done` with its result, unless it was stopped without a result."""
         if self.work.busy:
             self.refuse(BUSY)
             return
@@ -108,7 +110,7 @@ class Tab:
         check: Callable[[], None] | None = None,
         then: Callable[[], None] | None = None,
     ) -> None:
-        """Open a table. `name` is that of a dragged-in file, `csv` has reading options, `check` may refuse the file."""
+        """Open a table. `name` names a dragged-in file, `csv` has reading options, and `check` may refuse the file."""
         path = path.expanduser().absolute()
         table = OpenedFile(path, name or str(path), csv=csv or {})
         stored: dict[str, Any] = {}  # content of the state folder for this table, from an earlier session
@@ -140,7 +142,7 @@ class Tab:
     def reopen(
         self, csv: Mapping[str, Any], then: Callable[[], None] | None = None, *, table: OpenedFile | None = None
     ) -> None:
-        """Open a table, by default the current one, again with other reading options."""
+        """Open a table again with other reading options; by default, open the current table."""
         table = table or self.work.table
         self.open(table.path, table.name if table.dragged else None, csv=csv, then=then)
 
@@ -214,7 +216,7 @@ class Tab:
             work.versions = sorted([*others, version], key=lambda any_version: any_version.number)
             work.compared = work.chosen if work.chosen != number else work.compared
             work.chosen = number
-            work.confirmed.pop(number, None)  # they were for another result
+            work.confirmed.pop(number, None)  # the confirmations were for another result
             work.unsaved = True
 
         try:

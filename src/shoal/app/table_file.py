@@ -14,13 +14,13 @@ import shoal
 __all__ = ["HEAD", "MOST_BYTES", "OpenedFile", "identified", "inspect_table"]
 
 MOST = 50_000  # records from which roles and kinds are proposed
-MOST_BYTES = 1_000_000_000  # of a CSV or Parquet file; the page reads only the head of a larger one
+MOST_BYTES = 1_000_000_000  # maximum size of a CSV or Parquet file; the page reads only the head of a larger file
 HEAD = 200_000  # records in the head of a larger file
 
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A table file. `name` differs from the path if it was dragged in; `key` identifies its stored settings."""
+    """A table file. `name` differs from the path of a dragged-in file; `key` identifies its stored settings."""
 
     path: Path
     name: str
@@ -41,12 +41,12 @@ class OpenedFile:
 
     @property
     def suffix(self) -> str:
-        """The extension, without that of a compression."""
+        """The file extension, without the extension of a compression format."""
         return Path(self.title.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
 
     @property
     def ending(self) -> str:
-        """The extension of output files: that of the table, uncompressed, or .csv if shoal cannot write its format."""
+        """The extension of output files: that of the uncompressed table, or .csv if shoal cannot write its format."""
         return ".csv" if self.suffix in ("", ".sas7bdat") else self.suffix
 
     @property
@@ -81,7 +81,7 @@ def identified(table: OpenedFile) -> OpenedFile:
 
 
 def inspect_table(table: OpenedFile, scratch: Path) -> tuple[OpenedFile, shoal.Inspection]:
-    """Inspect a table, or the first records of a large one; `scratch` temporarily holds those of a CSV file."""
+    """Inspect a table, or the first records of a large table; `scratch` temporarily holds those of a CSV file."""
     path, large = table.path, table.path.is_file() and table.path.stat().st_size > MOST_BYTES
     if large and path.suffix.lower() in (".parquet", ".pq"):
         return replace(table, partial=True), shoal.inspect(_head_of_parquet(path), most=MOST)

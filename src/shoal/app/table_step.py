@@ -38,7 +38,12 @@ __all__ = ["show"]
 
 LAYOUT = ("skip_rows", "no_header")
 CSV = ("delimiter", "encoding", "decimal", "thousands", *LAYOUT)
-OPTIONS = {".csv": CSV, ".tsv": CSV, ".txt": CSV, ".xlsx": ("sheet", *LAYOUT)}  # of files, by their extension
+OPTIONS = {
+    ".csv": CSV,
+    ".tsv": CSV,
+    ".txt": CSV,
+    ".xlsx": ("sheet", *LAYOUT),
+}  # reading options, keyed by file extension
 
 
 def show(tab: Tab) -> None:

@@ -24,7 +24,7 @@ CHANGED = "Table {} has changed on disk since it was opened. Read it again first
 
 @dataclass
 class Version:
-    """A masking: its settings, the figures of its card and its results, which saved work lacks until a rerun."""
+    """A masking of the table: settings, figures of the card and results. Saved work has no results until a rerun."""
 
     number: int  # from 1
     settings: Settings
@@ -32,8 +32,8 @@ class Version:
     release: shoal.Release | None = field(default=None, repr=False)
     assessment: Any = field(default=None, repr=False)
     comparison: Any = field(default=None, repr=False)  # the method at other k, for the map of the report
-    folder: Path | None = None  # of its masked table and labels
-    stopped: bool = False  # by the user: the release is the best result up to then
+    folder: Path | None = None  # the folder of the masked table and the labels
+    stopped: bool = False  # True if the user stopped the search; the release is its best result
 
     @property
     def title(self) -> str:
@@ -165,7 +165,9 @@ def preview(work: Work, settings: Settings) -> Preview | None:
     parameters = settings.parameters() | {"shuffle": False}
     options = settings.asked.get("options", {})
     limited = "time_limit" in {option.name for option in options_of(parameters.get("method", "auto"))}
-    if limited or options.get("bound") or parameters.get("effort") == "best":  # too slow for a preview
+    if (
+        limited or options.get("bound") or parameters.get("effort") == "best"
+    ):  # searches that are too slow for a preview
         parameters = {n: v for n, v in parameters.items() if n not in options} | {"method": "mdav", "effort": None}
     if parameters.get("small", "error") == "error":
         parameters["small"] = "suppress"

@@ -67,7 +67,7 @@ def actions(dialog: ui.dialog, label: str, act: Callable[[], Any]) -> None:
 
 
 def ask_to_replace(tab: Any, existing: Sequence[Path], replace: Callable[[], None]) -> None:
-    """Ask before these files are replaced."""
+    """Ask the user before existing files are replaced."""
     with dialog_over(tab, "Replace this file?" if len(existing) == 1 else "Replace these files?") as dialog:
         with ui.element("ul").props("data-test=existing"):
             for path in existing:
@@ -245,6 +245,6 @@ def plain_table(head: Sequence[object], rows: Sequence[Sequence[object]], *, num
     body = "".join(f"<tr>{line('td', cells)}</tr>" for cells in rows)
     content = f'<table class="s-table"><thead><tr>{line("th", head)}</tr></thead><tbody>{body}</tbody></table>'
     scroll = ui.html(content, sanitize=False).classes("s-scroll")
-    scroll.props["tabindex"] = "0"  # makes it scrollable with the keyboard
+    scroll.props["tabindex"] = "0"  # makes the table scrollable with the keyboard
     scroll.props["role"] = "group"
     scroll.props["aria-label"] = "Table: " + ", ".join(map(str, head[:4]))

@@ -23,19 +23,19 @@ class ReleaseForm:
 
     folder: str
     name: str  # of the masked file
-    selected: dict[str, bool]  # True for each other file to write
+    selected: dict[str, bool]  # True for every other file that is to be written
 
 
 @dataclass
 class Work:
-    """The state of a tab. A table is open if it has been inspected."""
+    """The table, settings and versions of a tab. A table is open once it has been inspected."""
 
     table: OpenedFile = NO_TABLE
     inspection: shoal.Inspection | None = None
     settings: Settings = field(default_factory=Settings)
     versions: list[Version] = field(default_factory=list)
     chosen: int | None = None  # the number of the version to release
-    compared: int | None = None  # the number of the version shown next to it
+    compared: int | None = None  # the number of the version shown next to the chosen version
     job: Job | None = None
     step: str = "table"
     dark: bool | None = None
@@ -105,7 +105,7 @@ class Work:
         return [str(value) for value in values] if self.view.format else values
 
     def combination_sizes(self) -> tuple[dict[int, int], int]:
-        """Return the number of combinations of keys and strata by their size, and the number of all records."""
+        """Return the number of combinations of keys and strata per size in records, and the number of all records."""
         if self.view is None:
             return {}, 0
         return self.view.alike(self.settings.named("key", "stratum")), self.view.records

@@ -1,1 +1,1 @@
-"""Engines for tables that do not fit in memory: local processes, Dask, Spark."""
+"""Engines for tables larger than memory: local processes, Dask and Spark."""

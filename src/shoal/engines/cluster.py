@@ -1,14 +1,14 @@
-"""The records of a cluster: the common part of Dask and Spark.
+"""Records on a cluster: the code that the Dask and Spark platforms share.
 
-A platform offers two operations. `Platform.map_parts` runs a function on every part, where the part is.
-`Platform.shuffle` sends records to targets, runs a function on every target, and sends the answers back. Everything
-else is common and written here: the functions, the order of the records, and the refusal of a part that has changed.
+A platform offers two operations. `Platform.map_parts` runs a function on every part, on the worker that holds the part.
+`Platform.shuffle` sends records to targets, runs a function on every target, and sends the answers back. This module
+provides everything else: the functions, the order of the records, and the refusal of a part that has changed.
 
-A cluster moves tables with one row per record, in any order. Every row therefore carries its part and row number and is
-sorted on arrival, so that the result equals that of any other engine. A part that a cluster computes again must be
-unchanged: its digest is compared, and if it differs, nothing is released.
+A cluster moves tables with one row per record, in any order. Every row therefore carries its part and row number. Rows
+are sorted on arrival, so the result equals that of any other engine. If a cluster computes a part again and the digest
+of the part differs, nothing is released.
 
-Cost: a sort of each target and of each part.
+Cost: one sort per target and one per part.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ __all__ = [
     "sent_types",
 ]
 
-RECORDS = 250_000  # of a target, and of a part of a file
-COPIES = 3  # copies of a target that must fit in the memory of a worker
+RECORDS = 250_000  # records per target, and per part of a file
+COPIES = 3  # copies of a target that must fit in a worker's memory
 GROUP = "group"  # the answer with the group numbers of a target
 TARGET, PART, ROW = "target", "part", "row"  # the destination and the origin of a record
 
 
 class SharedArguments:
-    """Arguments of many tasks, sent to the cluster once."""
+    """Arguments that many tasks share and that are sent to the cluster once."""
 
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
 
 
 class Step(NamedTuple):
-    """A function for every part, called as ``function(number, *contents, each[number], shared)``."""
+    """A function to run on every part, called as ``function(number, *contents, each[number], shared)``."""
 
     function: Callable[..., Any]
     shared: SharedArguments
@@ -72,34 +72,34 @@ class Step(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The result of a function for a part: arrays that stay on the cluster, and facts for the caller."""
+    """The outcome of a function on a part: arrays that stay on the cluster, and results for the caller."""
 
     arrays: Arrays
     facts: Any = None
 
 
 class PartState(NamedTuple):
-    """A fingerprint of a part, to detect changes when the part is computed again."""
+    """A fingerprint of a part, used to detect changes when the part is computed again."""
 
     rows: int
-    records: int  # released records
+    records: int  # number of released records
     digest: bytes  # digest of the arrays made of the part
 
 
 class UntouchedColumns(NamedTuple):
-    """Columns that are released unchanged, from parts that are checked once more."""
+    """Columns to release unchanged. Their parts are checked again before the release."""
 
-    table: Any  # of the platform
+    table: Any  # the platform's table
     read: Sequence[str]
     stay: Sequence[str]
     check: Step
 
 
 class ClusterTable(Protocol):
-    """A table in parts on a cluster."""
+    """A table whose parts are on a cluster."""
 
     dialect: Dialect | None  # for text tables
-    changed: str  # the refusal if a recomputed part has changed
+    changed: str  # the error message if a recomputed part has changed
 
     @property
     def names(self) -> Sequence[str]:
@@ -110,13 +110,13 @@ class ClusterTable(Protocol):
         """Notes for the reader of the release."""
 
     def schema(self) -> Schema:
-        """Return the columns."""
+        """Return the schema of the table."""
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
-        """Return the number of records of each part."""
+        """Return the number of records in each part."""
 
     def some(self, columns: Sequence[str]) -> Any:
-        """Return the parts with some columns, as input for the platform's functions."""
+        """Return the parts with selected columns, as input for the platform's functions."""
 
 
 class Platform(Protocol):
@@ -124,40 +124,40 @@ class Platform(Protocol):
 
     name: str
     parallel: int  # targets processed at the same time
-    room: int  # bytes of memory for each of them, 0 if unknown
+    room: int  # bytes of memory per target; 0 if unknown
 
     def map_parts(self, step: Step, parts: Any) -> Any:
         """Run a function on parts and return the pieces."""
 
     def facts(self, pieces: Any, replaced: Any = None) -> tuple[Any, list[Any]]:
-        """Compute pieces, which replace others on the cluster; return them and the facts of each."""
+        """Compute pieces, which replace others on the cluster; return the pieces and the results of each."""
 
     def merged(self, pieces: Any, combine: Callable[[Any, Any], Any]) -> Any:
-        """Return the facts of all pieces, merged in a tree on the cluster."""
+        """Merge the results of all pieces in a tree on the cluster, and return the merged result."""
 
     def shuffle(
         self, pieces: Any, assign: Step, gather: Step, regrouping: Regrouping, parts: int
     ) -> tuple[Any, list[Any]]:
-        """Send records to targets and answers back to the parts; return the answers and the facts of each target."""
+        """Send records to targets and answers back to the parts; return the answers and the results of each target."""
 
     def join(self, answers: Any, make: Step, columns: UntouchedColumns | None = None) -> Any:
-        """Return a table per part, made of its answers and its unchanged columns."""
+        """Return one table per part, made of the part's answers and unchanged columns."""
 
     def publish(self, tables: Any, schema: Schema) -> tuple[Any, ClusterTable]:
-        """Keep tables on the cluster; return them in the user's type, and as a table to read again."""
+        """Keep tables on the cluster; return them as the user's type and as a table to read again."""
 
     def write(self, tables: Any, path: Path, plain: Sequence[str], *, private: bool = False) -> Any:
-        """Write tables on the workers and return their place; values of `plain` columns hardly repeat."""
+        """Write tables on the workers and return their location. Values of `plain` columns rarely repeat."""
 
     def written(self, place: Any) -> ClusterTable:
-        """Return written tables, to be read again."""
+        """Open written tables to read them again."""
 
     def summary(self, parts: int) -> Mapping[str, object]:
-        """Return facts for the summary."""
+        """Return the platform's entries for the summary."""
 
 
 class ClusterRecords(Records):
-    """A table in parts on a cluster; the parts and the order of the records do not change."""
+    """The records of a table on a cluster. The parts and the order of the records do not change."""
 
     whole = False
     threads = 1
@@ -167,7 +167,7 @@ class ClusterRecords(Records):
         platform: Platform,
         table: ClusterTable,
         parameters: Mapping[str, Any] | None = None,
-        firsts: Sequence[int] | None = None,  # the number of the first record of each part, if known
+        firsts: Sequence[int] | None = None,  # the number of the first record in each part, if known
     ) -> None:
         self.name, self.parallel, self.dialect = platform.name, platform.parallel, table.dialect
         self.parameters: Mapping[str, Any] = parameters or {}
@@ -185,19 +185,19 @@ class ClusterRecords(Records):
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns."""
+        """The schema of the table."""
         return self._table.schema()
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the number of records of a target: a few copies must fit in the memory of a worker thread."""
+        """Return the number of records per target, so that a few copies fit in the memory of a worker thread."""
         room = self._platform.room
         return max(1, min(RECORDS, room // (COPIES * 8 * numbers))) if room else RECORDS
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Do nothing: workers load kernels on demand."""
+        """Do nothing, because workers load kernels on demand."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of every part; they stay on the cluster."""
+        """Compute the arrays of every part and keep them on the cluster."""
         names = [str(name) for name in columns]
         if self._firsts is None:
             self._firsts = np.cumsum([0, *self._table.lengths(names)]).tolist()
@@ -214,7 +214,7 @@ class ClusterRecords(Records):
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
     ) -> Any:
-        """Run a function on all parts; the results are merged on the cluster."""
+        """Run a function on all parts and merge the results on the cluster."""
         shared = SharedArguments(function, arguments, self._table.changed)
         looked = self._platform.map_parts(Step(look, shared, self._with_states(own)), self._arrays)
         return _unrefused([self._platform.merged(looked, combine)])[0]
@@ -230,11 +230,11 @@ class ClusterRecords(Records):
         )
         gather = Step(gather_records, SharedArguments(replace(regrouping, own=())))
         self._answers, facts = self._platform.shuffle(self._arrays, assign, gather, regrouping, len(self._states))
-        self._arrays = None  # allow the platform to free them
+        self._arrays = None  # allow the platform to free the arrays
         return _unrefused(facts)
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Combine the released values with the parts, which stay on the cluster or are written there."""
+        """Combine the released values with the parts; keep the result on the cluster or write it there."""
         stay, numbers = ([str(name) for name in names] for names in (layout.read, layout.numbers))
         read = list(dict.fromkeys([*self._reading.columns, *stay])) if self._reading else stay
         check = Step(check_part, SharedArguments(self._reading, stay), self._with_states(self._firsts or []))
@@ -253,7 +253,7 @@ class ClusterRecords(Records):
         self._platform.write(self._platform.join(self._answers, step), path, [], private=True)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the facts of the blocks and of the cluster."""
+        """Return the summary entries for the blocks and the cluster."""
         return {**blocks, **self._platform.summary(len(self._states))}
 
     def _with_states(self, each: Sequence[Any]) -> list[tuple[PartState, Any]]:
@@ -261,7 +261,7 @@ class ClusterRecords(Records):
 
 
 def _unrefused(results: list[Any]) -> list[Any]:
-    """Raise the first refusal in the order of the records, whichever task ended first."""
+    """Raise the first refusal in record order, regardless of which task ended first."""
     for result in results:
         if isinstance(result, Exception):
             raise result
@@ -269,7 +269,7 @@ def _unrefused(results: list[Any]) -> list[Any]:
 
 
 def merge(results: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
-    """Combine results in their order; return a refusal if there is one."""
+    """Combine results in order; return the first refusal if there is one."""
     total, *rest = results
     for result in rest:
         if isinstance(total, Exception):
@@ -283,7 +283,7 @@ def merge(results: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """A function that makes arrays of a part, and its arguments."""
+    """A function that computes the arrays of a part, and its arguments."""
 
     function: Callable[..., tuple[Arrays, Any]]
     arguments: Sequence[Any]
@@ -292,12 +292,12 @@ class Reading:
     changed: str
 
     def apply(self, native: Any, first: int) -> tuple[Arrays, Any]:
-        """Return the arrays and the facts of the columns."""
+        """Return the arrays and the result that the function computes from a part."""
         return self.function(_open(native, self.columns, self.dialect), first, *self.arguments)
 
 
 def read_part(number: int, part: Any, first: int | None, shared: SharedArguments) -> Piece:
-    """Make arrays of a part."""
+    """Compute the arrays of a part."""
     (reading,) = shared.arguments
     try:
         native = _read(part, reading.columns)
@@ -344,13 +344,13 @@ def gather_records(number: int, columns: Arrays, each: None, shared: SharedArgum
 
 
 def collect_part(columns: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
-    """Return the answers of all targets to a part, in the order of its records, with their rows."""
+    """Return the answers of all targets to a part with their row numbers, in record order."""
     order = np.argsort(columns[ROW], kind="stable")
     return {ROW: columns[ROW][order], **as_arrays(columns, shapes, order)}
 
 
 def check_part(number: int, part: Any, each: tuple[PartState, int], shared: SharedArguments) -> Any:
-    """Return the unchanged columns of a part, or all columns of a frame; refuse a part that has changed."""
+    """Return the columns that a part releases unchanged, or all columns of a frame; refuse a changed part."""
     reading, columns = shared.arguments
     state, first = each
     native = _read(part, list(dict.fromkeys([*columns, *reading.columns])))
@@ -367,7 +367,7 @@ def release_part(number: int, native: Any, answers: Arrays, state: PartState | N
         table = open_table(native)
     elif native.num_columns:
         table = _open(native, layout.read, dialect)
-    else:  # only the answers have the number of records
+    else:  # without columns, only the answers show the number of records
         import pyarrow as pa
 
         native = pa.table({ROW: answers[ROW]}).select([])
@@ -382,7 +382,7 @@ def release_part(number: int, native: Any, answers: Arrays, state: PartState | N
 
 
 def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None, shared: SharedArguments) -> Any:
-    """Return the group of each released record of a part, and its size; groups are numbered across targets."""
+    """Return the group and group size of each released record in a part. Groups are numbered across targets."""
     import pyarrow as pa
 
     (before,) = shared.arguments
@@ -393,12 +393,12 @@ def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None,
 
 
 def _read(part: Any, columns: Sequence[str]) -> Any:
-    """Return a part in memory, or read some columns of a file."""
+    """Return a part that is in memory, or read selected columns of a part of a file."""
     return part.read(list(columns)) if isinstance(part, FilePart) else part
 
 
 def _open(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:
-    """Open selected columns of a part."""
+    """Open selected columns of a part as a table."""
     selected = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
     return open_part(selected, dialect)
 
@@ -414,7 +414,7 @@ def _digest(arrays: Arrays) -> bytes:
 
 
 def _unchanged(number: int, piece: Piece, state: PartState, changed: str) -> Arrays:
-    """Return the arrays of a part; refuse those that the cluster recomputed from different records."""
+    """Return the arrays of a part; refuse arrays that the cluster recomputed from different records."""
     if piece.facts[1] != state:
         raise InputError(changed.format(part=number))
     return piece.arrays
@@ -430,17 +430,17 @@ def _check_whole(number: int, answers: Arrays, state: PartState | None) -> None:
 
 
 def sent_types(regrouping: Regrouping) -> dict[str, str]:
-    """Return the columns of moved records and their types."""
+    """Return the column types of the records sent to targets, keyed by column name."""
     return {PART: "int32", ROW: "int64", **column_types(regrouping.sent)}
 
 
 def answered_types(regrouping: Regrouping) -> dict[str, str]:
-    """Return the columns of moved answers and their types."""
+    """Return the column types of the answers sent to parts, keyed by column name."""
     return {ROW: "int64", **column_types(regrouping.answered)}
 
 
 def column_types(shapes: Shapes) -> dict[str, str]:
-    """Return the columns for arrays of these shapes and their types.
+    """Return the column types for arrays of these shapes, keyed by column name.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""The Dask platform: from Dask DataFrame to Dask DataFrame or from files to files, on any Dask cluster.
+"""The Dask platform, which masks a Dask DataFrame or files on any Dask cluster.
 
-Partitions are the parts. Arrays of numbers stay on the workers, which spill them to disk. Dask's shuffle brings records
+Each partition is a part. Arrays of numbers stay on the workers, which spill them to disk. Dask's shuffle brings records
 together, counts are merged in a tree, and workers write the release. The number of tasks grows linearly with the number
-of partitions, and the caller receives only facts about parts and targets.
+of partitions. The caller receives only the results of parts and targets.
 
-On a cluster the shuffle is P2P: workers send rows to each other and buffer them on disk, with one task per partition in
-and out and one in between. Dask sends a row to the partition given by a hash of its key; each target therefore gets a
-key that Dask's hash maps to it.
+On a cluster, the shuffle is P2P: workers send rows to each other and buffer them on disk. It takes one task per input
+partition, one per output partition, and one in between. Dask chooses the partition of a row by a hash of the row's key.
+Each target therefore has a key that this hash maps to the target.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from shoal.tables.reading import ReadingOptions
 from shoal.tables.sources import Source, find_paths, open_source
 
 with suppress(ImportError):  # without Dask, `_connected` explains how to install it
-    # Import when a worker receives its first task, not within one: a thread that imports part of a library, as
-    # unpickling does, may see it half-initialised while another thread imports it.
+    # Import when a worker receives its first task, not within a task. Unpickling imports part of a library, and would
+    # find the library half-initialised while another thread imports it.
     import pandas as pd
 
 __all__ = ["DaskPlatform", "open_dask"]
@@ -70,7 +70,7 @@ def open_dask(
 ) -> Iterator[ClusterRecords]:
     """Open the records of a Dask DataFrame, or of files that the workers of a cluster can read.
 
-    CSV files are first rewritten as Parquet in a folder next to the output, which the workers must be able to read.
+    CSV files are first rewritten as Parquet in a folder next to the output, and the workers must be able to read it.
     """
     if is_dask(data):
         yield ClusterRecords(DaskPlatform(), FrameParts(data))
@@ -106,7 +106,7 @@ def open_dask(
 
 
 def _connected(scheduler: str | None) -> AbstractContextManager[Any]:
-    """Connect to a scheduler, if one is named."""
+    """Connect to a scheduler if its address is set."""
     try:
         distributed = import_module("distributed")
     except ImportError:
@@ -152,7 +152,7 @@ def _check_apart(target: Place, places: Sequence[Place]) -> None:
 
 
 class DaskPlatform:
-    """Dask with its current cluster, or in this process."""
+    """The Dask platform on the current cluster, or in this process if there is no cluster."""
 
     name = "dask"
 
@@ -170,7 +170,7 @@ class DaskPlatform:
         ]
 
     def facts(self, pieces: Sequence[Any], replaced: list[Any] | None = None) -> tuple[list[Any], list[Any]]:
-        """Compute pieces, which replace others on the workers; return them and the facts of each."""
+        """Compute pieces, which replace others on the workers; return the pieces and the results of each."""
         if replaced is not None:
             replaced.clear()
         persisted = list(self._dask.persist(*pieces))
@@ -178,7 +178,7 @@ class DaskPlatform:
             return persisted, list(self._dask.compute(*[piece[1] for piece in persisted]))
 
     def merged(self, pieces: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
-        """Return the facts of all pieces, merged in a tree."""
+        """Merge the results of all pieces in a tree, and return the merged result."""
         results = [piece[1] for piece in pieces]
         while len(results) > 1:
             results = [self._delayed(merge)(results[i : i + FAN], combine) for i in range(0, len(results), FAN)]
@@ -196,7 +196,7 @@ class DaskPlatform:
         ]
         to_gather = self._share(SharedArguments(gather, to_targets, to_parts))
         moved = enumerate(self._moved(dealt, regrouping.targets, sent_types(regrouping)))
-        # Cut the graph here; otherwise the second shuffle would contain a copy of it per target.
+        # Cut the graph here; otherwise the second shuffle would contain a copy of the graph per target.
         gathered = self._dask.persist(*[self._delayed(_gather)(target, table, to_gather) for target, table in moved])
         collected: list[Any] = []
         if regrouping.answered:
@@ -212,13 +212,13 @@ class DaskPlatform:
         library = import_module("dask.dataframe")
         empty = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in {TARGET: "int64", **types}.items()})
         frame = library.from_delayed(list(pieces), meta=empty, verify_meta=False)
-        # P2P needs workers; in this process Dask merges tasks in stages.
+        # P2P needs workers; without them, use Dask's task-based shuffle.
         method = "tasks" if client_of(self._dask) is None else "p2p"
         moved = frame.shuffle(TARGET, npartitions=targets, ignore_index=True, shuffle_method=method)
         return list(moved.to_delayed())
 
     def join(self, answers: Sequence[Any], make: Step, columns: UntouchedColumns | None = None) -> list[Any]:
-        """Return a table per part, made of its answers and its unchanged columns."""
+        """Return one table per part, made of the part's answers and unchanged columns."""
         if columns is None:
             return self.map_parts(make, answers)
         checked, shared = self.map_parts(columns.check, columns.table.parts), self._share(make.shared)
@@ -228,7 +228,7 @@ class DaskPlatform:
         ]
 
     def publish(self, tables: Sequence[Any], schema: Schema) -> tuple[Any, FrameParts]:
-        """Keep tables on the cluster, as a Dask DataFrame."""
+        """Keep tables on the cluster; return them as a Dask DataFrame and as a table to read again."""
         frame, parts = release_parts(self._dask, tables, schema.levels)
         return frame, FrameParts(frame, parts)
 
@@ -237,11 +237,11 @@ class DaskPlatform:
         return write_parts(self._dask, tables, as_place(path), plain)
 
     def written(self, place: Source) -> FileParts:
-        """Return written tables, to be read again."""
+        """Open written tables to read them again."""
         return FileParts(place)
 
     def summary(self, parts: int) -> Mapping[str, object]:
-        """Return the number of partitions and of workers."""
+        """Return the numbers of partitions and workers."""
         workers = {"workers": self._workers} if self._workers else {}
         return {"engine": f"dask, {parts} partitions", **workers}
 
@@ -249,12 +249,12 @@ class DaskPlatform:
         return self._dask.delayed(function, pure=False)
 
     def _share(self, values: SharedArguments) -> Any:
-        """Return arguments as a separate task on which all others depend."""
+        """Wrap arguments in a separate task on which all other tasks depend."""
         return self._dask.delayed(values, name=f"arguments-{uuid.uuid4().hex}", traverse=False)
 
 
 def client_of(dask: Any) -> Any:
-    """Return the client of the current cluster, or None if this process computes."""
+    """Return the client of the current cluster, or None if there is no cluster."""
     scheduler = getattr(dask.base.get_scheduler(), "__self__", None)
     return scheduler if hasattr(scheduler, "scheduler_info") else None
 
@@ -265,14 +265,14 @@ def _workers(dask: Any) -> tuple[int, int, int]:
     if client is None:
         return 0, 0, 0
     threads = client.nthreads().values()
-    infos = client.scheduler_info()["workers"].values()  # a subset on large clusters
+    infos = client.scheduler_info()["workers"].values()  # only some of the workers on large clusters
     rooms = [int(info["memory_limit"]) // info["nthreads"] for info in infos if info["memory_limit"]]
     return len(threads), sum(threads), min(rooms, default=0)
 
 
 @lru_cache(maxsize=8)
 def keys_of(targets: int) -> Ints:
-    """Return a number for each target that Dask's hash maps to the partition of that target.
+    """Return, for each target, a number that Dask's hash maps to the partition of the target.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def _assign(number: int, piece: Piece, argument: Any, shared: SharedArguments) -
 
 
 def _gather(number: int, table: Any, shared: SharedArguments) -> Piece:
-    """Process the records of a target; its answers have the keys of their parts."""
+    """Process the records of a target; return answers with the keys of their parts."""
     step, keys, keys_of_parts = shared.arguments
     piece = step.function(number, _columns(table, keys[number]), None, step.shared)
     if not piece.arrays:
@@ -319,7 +319,7 @@ def _collect(number: int, table: Any, shared: SharedArguments) -> Arrays:
 
 
 def _columns(table: Any, key: int) -> dict[str, Any]:
-    """Return the columns of a table after a shuffle; check that it arrived at its target."""
+    """Return the columns of a table after a shuffle; check that the table reached its target."""
     columns = {str(name): table[name].to_numpy() for name in table.columns}
     if (columns[TARGET] != key).any():
         raise RuntimeError("The shuffle sent records to the wrong partition.")

@@ -29,12 +29,12 @@ from shoal.tables.table import NO_INDEX, check_names
 
 __all__ = ["FileParts", "FrameParts", "dask_refusals", "read_files", "release_parts", "write_parts"]
 
-BYTES = 64_000_000  # of a part of a file, if its row groups are no larger
+BYTES = 64_000_000  # bytes per part of a file, unless a row group is larger
 CHANGED = f"{parameter('data')} changed when it was computed again (partition {{part}}). Nothing was released. "
 
 
 class FrameParts:
-    """The partitions of a Dask DataFrame; `persisted` are those already on the workers."""
+    """The partitions of a Dask DataFrame; `persisted` has the partitions if the workers already hold them."""
 
     dialect: Dialect | None = None
     changed = CHANGED + "Persist it on the cluster first: data = data.persist()."
@@ -58,20 +58,20 @@ class FrameParts:
         return open_table(self._frame._meta).index_notes  # noqa: SLF001  (Dask's own description of the columns)
 
     def some(self, columns: Sequence[str]) -> list[Any]:
-        """Return the partitions, restricted to some columns if possible."""
+        """Return the partitions, with only the selected columns if possible."""
         if self._persisted is not None:
             return self.parts
-        # Dask may merge partitions with few columns; then all columns are read.
+        # Dask may merge partitions that have few columns. In that case, all columns are read.
         narrow = list(self._frame[list(columns)].to_delayed())
         return narrow if len(narrow) == len(self.parts) else self.parts
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
-        """Return the number of records of each partition."""
+        """Return the number of records in each partition."""
         with dask_refusals():
             return list(self._dask.compute(*[self._dask.delayed(len)(part) for part in self.some(columns[:1])]))
 
     def schema(self) -> Schema:
-        """Return the columns; object columns and unknown categories are inspected in the records."""
+        """Return the schema of the table. Object columns and ordered categories are inspected in the records."""
         delayed, empty = self._dask.delayed, self._frame._meta  # noqa: SLF001  (Dask's own description of the columns)
         numeric = [name for name, kind in as_polars(empty).schema.items() if kind.is_numeric()]
         objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
@@ -100,15 +100,15 @@ class FileParts:
         return self._source.names
 
     def some(self, columns: Sequence[str]) -> list[Any]:
-        """Return all parts; readers select their columns."""
+        """Return all parts; the functions that read the parts select the columns."""
         return self.parts
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
-        """Return the number of records of each part."""
+        """Return the number of records in each part."""
         return [part.rows for part in self.parts]
 
     def schema(self) -> Schema:
-        """Return the columns."""
+        """Return the schema of the table."""
         source = self._source
         return Schema(source.names, source.numeric, source.timed, source.levels)
 
@@ -135,7 +135,7 @@ def read_files(places: Sequence[Place], rows: int) -> Source:
 
 @contextmanager
 def dask_refusals() -> Iterator[None]:
-    """Convert errors of the user's graph to refusals."""
+    """Convert errors in the user's graph to refusals."""
     try:
         yield
     except ShoalError:
@@ -154,7 +154,7 @@ def release_parts(
     delayed = dask.delayed
     parts: Sequence[Any] = dask.persist(*released)
     if levels:
-        # Ordered categories need the same values in all partitions: those that some record has.
+        # All partitions need the same ordered categories: the values that occur in the records.
         used = dask.compute(*[delayed(_levels_of)(part, list(levels)) for part in parts])
         used_levels = {
             name: [level for level in values if any(level in part.get(name, ()) for part in used)]
@@ -164,7 +164,7 @@ def release_parts(
     meta, *rows = dask.compute(delayed(_head)(parts[0]), *[delayed(len)(part) for part in parts])
     *firsts, end = np.cumsum([0, *rows]).tolist()
     parts = dask.persist(*[delayed(_numbered)(part, first) for part, first in zip(parts, firsts, strict=True)])
-    # Dask requires records in every partition for divisions.
+    # Dask supports divisions only if every partition has records.
     divisions = (*firsts, end - 1) if all(rows) else None
     frame = import_module("dask.dataframe").from_delayed(list(parts), meta=meta, divisions=divisions, verify_meta=False)
     return frame, parts
@@ -173,7 +173,7 @@ def release_parts(
 def write_parts(dask: Any, tables: Sequence[Any], target: Place, plain: Sequence[str]) -> Source:
     """Write a data set on the workers, one file per part; return it for reading.
 
-    Columns of `plain` hardly repeat values within a part, so a dictionary would only cost time.
+    Values of `plain` columns rarely repeat within a part, so a dictionary would only cost time.
     """
     with moved_together() as outputs:
         folder = outputs.data_set(target)
@@ -195,7 +195,7 @@ def _timed(part: Any, columns: Sequence[str]) -> list[Any]:
 
 
 def _levels_of(part: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the values of ordered categories."""
+    """Return the categories of ordered columns, in order."""
     return {
         name: tuple(part[name].dtype.categories)
         for name in names
@@ -213,7 +213,7 @@ def _head(part: Any) -> Any:
 
 
 def _numbered(part: Any, first: int) -> Any:
-    """Number the records of a partition from `first` on."""
+    """Number the records of a partition, starting at `first`."""
     import pandas as pd
 
     return part.set_axis(pd.RangeIndex(first, first + len(part)), axis=0)

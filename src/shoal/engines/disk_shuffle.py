@@ -1,11 +1,11 @@
-"""Regroup records on disk: distribute them from sources to targets, and return the targets' answers.
+"""Regrouping of records on disk: sources send records to targets, and targets send answers back.
 
-Every kind of array has one file. The records of a source have their own region in it, sorted by target, and the source
-returns the start of each target. So a source writes one run of bytes, and a target reads one from each source. Its
-answers go to the same places of another file, and a source reads them in one run again. A task opens each file at most
-once, for any number of sources and targets, and writing twice does no harm.
+Every kind of array has one file, with one region per source. A source writes its records to its region as one run of
+bytes, sorted by target, and returns the start of each target. A target reads one run from each source. It writes its
+answers to the same positions of another file, and a source reads its answers as one run. A task opens each file at most
+once, for any number of sources and targets, and writing twice is harmless.
 
-Within a target, records are in the order of the sources and, within a source, in input order.
+Within a target, records are ordered by source and, within a source, by input position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Places", "Shuffle", "write_all"]
 
 
 class Places(NamedTuple):
-    """The places of the records of one target: the first record and the number per source."""
+    """The positions of a target's records: the first record and the number of records per source."""
 
     firsts: Ints
     counts: Ints
@@ -35,11 +35,11 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Files of one regrouping in a folder."""
+    """The files of one regrouping, in one folder."""
 
     folder: Path
     name: str  # prefix of the file names
-    starts: Ints  # the first record of each source, and the number of all records
+    starts: Ints  # the first record of each source, and the total number of records
     targets: int
     shapes: Shapes
 
@@ -49,7 +49,7 @@ class Shuffle:
             self._path(name).touch()
 
     def write(self, source: int, target: Ints, arrays: Mapping[str, NDArray[Any]]) -> Ints:
-        """Write the records of a source, sorted by target; return the start of each target, and their number."""
+        """Write the records of a source, sorted by target; return the start of each target and the record count."""
         order, begins = sort_by_target(target, self.targets)
         first = [int(self.starts[source])]
         self._write("order", first, [order.astype(np.uint32)])
@@ -59,28 +59,28 @@ class Shuffle:
         return starts
 
     def places(self, begins: Sequence[Ints]) -> list[Places]:
-        """Return the places of every target, from the results of `write`."""
+        """Return the positions of every target's records, from the results of `write`."""
         table = np.stack(begins)
         firsts, counts = self.starts[:-1, None] + table[:, :-1], np.diff(table, axis=1)
         return [Places(firsts[:, target].copy(), counts[:, target].copy()) for target in range(self.targets)]
 
     def read(self, places: Places, name: str) -> NDArray[Any]:
-        """Return the rows of a target."""
+        """Return the rows of array `name` for a target's records."""
         kind, width = self.shapes[name]
         rows = np.empty((int(places.counts.sum()), width), dtype=kind)
         self._read(name, places.firsts.tolist(), np.split(rows, np.cumsum(places.counts)[:-1]))
         return rows
 
     def answer(self, places: Places, name: str, values: NDArray[Any]) -> None:
-        """Write one row per record of a target, in the order of reading."""
+        """Write one row per record of a target, in the order in which the records were read."""
         kind, width = self.shapes[name]
         values = np.ascontiguousarray(values, dtype=kind).reshape(-1, width)
         self._write(name, places.firsts.tolist(), np.split(values, np.cumsum(places.counts)[:-1]))
 
     def answers(self, source: int, name: str, plus: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the rows that all targets answered to a source, in the order of its records.
+        """Return the answers of all targets to a source, in the order of the source's records.
 
-        `plus` are rows to add to the answers, in the order of the targets.
+        `plus` contains one row per answer, in target order, which is added to the answer.
         """
         first, last = (int(place) for place in self.starts[source : source + 2])
         kind, width = self.shapes[name]
@@ -118,6 +118,6 @@ class Shuffle:
 
 def write_all(file: io.FileIO, content: memoryview) -> None:
     """Write the whole content or raise an error."""
-    # A disk that fills up accepts a part first and fails on the next write.
+    # A disk that fills up accepts part of the content and fails on the next write.
     while content:
         content = content[file.write(content) :]

@@ -1,10 +1,10 @@
-"""The engine for tables on disk: a few processes of this machine, within a memory limit.
+"""The engine for tables on disk, which runs processes on this machine within a memory limit.
 
-Parts are row groups of Parquet files; a CSV file is first rewritten as one. Only numbers of the masked columns are
-moved. All intermediate files are in one folder next to the output and are removed with it. The assignment of tasks to
-processes never changes the result: counts are exact, and a target sees its records in input order.
+Parts are row groups of Parquet files; a CSV file is first rewritten as Parquet. Only the numbers of masked columns are
+moved. All intermediate files are in one folder next to the output, which is removed at the end. The assignment of tasks
+to processes never changes the result, because counts are exact and a target receives its records in input order.
 
-Disk: twice the numbers of the masked columns and 8 bytes per record. Memory: a part or a target per process.
+Disk space: twice the numbers of the masked columns and 8 bytes per record. Memory: one part or one target per process.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from shoal.tables.table import Table
 
 __all__ = ["LocalRecords", "check_files", "open_local"]
 
-RECORDS = 250_000  # of a part and of a target, if memory allows
-COUNTED = 60_000  # of a target that is only counted: most of it stays in the processor's cache
-MANY = 2_000  # maximum number of counted targets, each of which reads from every part; beyond, targets grow
-PROCESS = 330_000_000  # bytes of a process before it reads data: libraries and kernels
+RECORDS = 250_000  # records per part and per target, if memory allows
+COUNTED = 60_000  # records per target that is only counted, so that most of it stays in the processor's cache
+MANY = 2_000  # maximum number of counted targets, as each reads from every part; larger tables get larger targets
+PROCESS = 330_000_000  # memory of a process in bytes before it reads data: libraries and kernels
 LEAST = 60_000_000  # working memory that a process needs, in bytes
 
 
@@ -55,7 +55,7 @@ Stamp = tuple[int, int, int] | None  # size, time and inode of a file
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the processes."""
+    """The limits on memory and processes."""
 
     memory: int
     processes: int
@@ -99,7 +99,7 @@ def open_local(
     codes: Codes,
     reading: ReadingOptions,
 ) -> Iterator[LocalRecords]:
-    """Open the records of files; processes and intermediate files are removed at the end."""
+    """Open the records of files; at the end, stop the processes and remove the intermediate files."""
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
@@ -110,7 +110,7 @@ def open_local(
 
 
 class LocalRecords(Records):
-    """A table on disk, in parts."""
+    """The records of a table on disk, in parts."""
 
     name = "local"
     whole = False
@@ -123,7 +123,7 @@ class LocalRecords(Records):
         self._stamps = stamps or {}
         self.dialect = source.dialect
         self.parallel = workers.processes
-        # Memory and processes determine the number of records per write, and so the bytes of the file.
+        # Memory and processes determine the number of records per write, and therefore the bytes of the file.
         self.parameters: Mapping[str, Any] = {"engine": "local", "memory": limits.memory, "processes": limits.processes}
         self._stored: list[tuple[int, list[str]]] = []  # per part: number of records, names of the arrays
         self._shuffle: Shuffle | None = None
@@ -136,11 +136,11 @@ class LocalRecords(Records):
 
     @property
     def schema(self) -> Schema:
-        """The columns."""
+        """The schema of the table."""
         return Schema(self._source.names, self._source.numeric, self._source.timed, self._source.levels)
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the number of records of a target: a few copies must fit in memory."""
+        """Return the number of records per target, so that a few copies fit in memory."""
         rows = max(1, min(RECORDS, self._limits.room // (8 * numbers)))
         return min(rows, max(COUNTED, self._source.rows // MANY)) if counted else rows
 
@@ -149,7 +149,7 @@ class LocalRecords(Records):
         self._workers.prepare(function, arguments)
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Store the arrays of every part in files."""
+        """Compute the arrays of every part and store them in files."""
         firsts = np.cumsum([0, *(part.rows for part in self._source.parts)])
         tasks = (
             (self._source, part, int(firsts[part]), self._folder, function, arguments, list(columns))
@@ -162,7 +162,7 @@ class LocalRecords(Records):
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
     ) -> Any:
-        """Run the function on the arrays of every part."""
+        """Run a function on the arrays of every part and combine the results."""
         tasks = ((*stored, function, own[stored[1]], arguments) for stored in self._files())
         return reduce(combine, self._workers.map(_reduce_part, tasks))
 
@@ -197,7 +197,7 @@ class LocalRecords(Records):
         return facts
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Write the parts to one file, in input order, and open it again."""
+        """Write the parts to one file, in input order, and open the file again."""
         if output is None or self._shuffle is None:
             raise InputError(
                 f"{parameter('output')} must name a file: a table beyond memory is masked from file to file."
@@ -212,7 +212,7 @@ class LocalRecords(Records):
             if csv:
                 _join_csv(temporary, pieces)
             else:
-                # Means of scattered groups hardly repeat within a part, so a dictionary would only cost time.
+                # Means of scattered groups rarely repeat within a part, so a dictionary would only cost time.
                 _join_parquet(temporary, pieces, layout.read)
             for path, stamp in self._stamps.items():
                 if _stamp(path) != stamp:
@@ -220,7 +220,7 @@ class LocalRecords(Records):
             sync = threading.Thread(target=_sync, args=(temporary,), daemon=True)
             sync.start()
         if os.name == "nt":
-            sync.join()  # Windows cannot move an open file; elsewhere the disk writes while groups are counted
+            sync.join()  # Windows cannot move an open file; elsewhere, the disk writes while groups are counted
         self._shuffle.remove("released")
         return Released(output, self._written(output, layout.numbers))
 
@@ -269,7 +269,7 @@ class LocalRecords(Records):
 
 
 def _stamp(path: Path) -> Stamp:
-    """Return size, time and inode of a file, to detect changes; None if it does not exist."""
+    """Return the size, time and inode of a file, used to detect changes; None if the file does not exist."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -399,14 +399,14 @@ def _join_parquet(path: Path, pieces: Iterable[Path], dictionary: list[str]) -> 
     writer: Any = None
     try:
         for piece in pieces:
-            # Read, not mapped: Windows cannot remove a mapped file.
+            # Read the file instead of mapping it, because Windows cannot remove a mapped file.
             with pa.OSFile(str(piece)) as file:
                 table = pa.ipc.open_file(file).read_all()
             piece.unlink()
             writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
             same = table.schema.equals(writer.schema)
             writer.write_table(table if same else table.cast(writer.schema), row_group_size=max(1, len(table)))
-            del table  # free memory before reading the next one
+            del table  # free memory before the next table is read
     finally:
         if writer is not None:
             writer.close()
@@ -430,6 +430,6 @@ def _shares(limit: int, processes: int | None) -> tuple[int, int]:
 
 
 def _part_rows(paths: Sequence[Path], room: int) -> int:
-    """Return the number of records of a part: a few copies of all its columns must fit in memory."""
+    """Return the number of records per part, so that a few copies of all columns fit in memory."""
     width = max(max(record_bytes(path)) for path in paths[:: -(-len(paths) // 10)])
     return int(min(RECORDS, max(1000, room / (8 * max(width, 8)))))

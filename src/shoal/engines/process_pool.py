@@ -1,10 +1,10 @@
 """A pool of worker processes that survives the death of any of them.
 
-A thread drives each process and sends it one task after the other. A process that dies is replaced and its task is run
-again; tasks write whole files under fixed names, so that running one twice does no harm.
+A thread drives each process and sends it one task after the other. A process that dies is replaced, and its task is run
+again. Tasks write whole files under fixed names, so running a task twice is harmless.
 
-On Linux, workers are forks of a template: one process that is started as a program, imports everything that starts no
-thread and loads the kernels, so that only one thread is forked. Elsewhere each worker is started as a program.
+On Linux, workers are forks of a template process. The template is started as a program, imports modules that start no
+threads, and loads the kernels. On other systems, each worker is started as a program.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["Template", "Workers", "WorkersError", "start_template", "working_aside"]
 
 TRIES = 3
-FORKS = sys.platform == "linux" and Path("/proc/self/task").is_dir()  # requires counting threads
+FORKS = sys.platform == "linux" and Path("/proc/self/task").is_dir()  # a fork requires a count of the threads
 DEAD = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # errors when communicating with a dead process
-# One thread per process, in every library. Freed arrays of a part are kept for the next one, because the system takes
-# longer to provide new pages than a task takes to fill them. Larger arrays are returned at once.
+# One thread per process in every library. The memory of freed arrays is kept for the next part, because the system
+# takes longer to provide new pages than a task takes to fill them. The memory of larger arrays is returned at once.
 ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -102,7 +102,7 @@ class Spawned(Process):
 
     def __init__(self, *arguments: str, inherit: Sequence[int] = ()) -> None:
         # Ctrl-C must reach only the caller, which ends the workers.
-        self._process = subprocess.Popen(  # noqa: S603  (a module of ours)
+        self._process = subprocess.Popen(  # noqa: S603  (a module of shoal)
             [sys.executable, "-m", "shoal.engines.worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -124,7 +124,7 @@ class Spawned(Process):
 
 
 class Template(Spawned):
-    """A process that has imported all modules and loaded the kernels; workers are forks of it."""
+    """A process with imported modules and loaded kernels, from which workers are forked."""
 
     def __init__(self) -> None:
         self._socket, end = socket.socketpair()
@@ -142,7 +142,7 @@ class Template(Spawned):
         return value
 
     def fork(self) -> Process:
-        """Return a new worker: a fork, or a program if a task has left threads in the template."""
+        """Return a new worker: a fork, or a separate program if a task has left threads in the template."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             socket.send_fds(self._socket, [b" "], [theirs.fileno()])
@@ -150,7 +150,7 @@ class Template(Spawned):
             return Forked(self, ours, number) if number else Spawned()
 
     def close(self) -> None:
-        """End the template, after its workers."""
+        """End the template once its workers have ended."""
         self.end()
         super().close()
         self._socket.close()
@@ -158,7 +158,7 @@ class Template(Spawned):
 
 @contextmanager
 def start_template() -> Iterator[Template | None]:
-    """Start a template where forks are supported; it imports modules in the background."""
+    """Start a template if forks are supported. It imports modules in the background."""
     if not FORKS:
         yield None
         return
@@ -193,11 +193,11 @@ class Forked(Process):
     def __init__(self, template: Template, channel: socket.socket, pid: int) -> None:
         super().__init__(channel.makefile("wb"), channel.makefile("rb"))
         self._template, self.pid = template, pid
-        self._code: int | None = None  # None while it runs
+        self._code: int | None = None  # None while the process runs
 
     def kill(self) -> None:
         """Ask the system to end the process."""
-        # The system may reuse the process number only after the template has waited for it.
+        # The system may reuse the process number only after the template has waited for the process.
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -213,7 +213,7 @@ class Forked(Process):
 
 
 class Workers:
-    """Processes that run tasks: functions at module level with arguments that can be pickled."""
+    """Processes that run tasks. A task is a module-level function with arguments that can be pickled."""
 
     def __init__(self, processes: int, state: State, template: Template | None = None) -> None:
         self.processes = processes
@@ -245,13 +245,13 @@ class Workers:
             yield value
 
     def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
-        """Run a task once for all future processes; replace processes in which it returned True."""
+        """Run a task once for all future processes; replace processes in which the task returned True."""
         if self._template is None:
             if any(list(self.map(function, [task] * self.processes))):
                 self._renew()
             return
         self._first = function, task
-        # In a thread, because it may take long and Ctrl-C must work.
+        # Run it in a thread, because it may take long and Ctrl-C must work.
         self._wait(self._threads.submit(self._ready))
         self._renew()
 
@@ -272,7 +272,7 @@ class Workers:
             self._closed = True
             for process in self._all:
                 process.kill()
-        # Wait until they are gone before the caller removes their files.
+        # Wait until the processes are gone, because the caller then removes their files.
         for process in self._all:
             process.wait()
             process.close()
@@ -297,7 +297,7 @@ class Workers:
         raise KeyboardInterrupt
 
     def _ready(self) -> None:
-        """Run the preparation in the template; replace one that had to compile, as it keeps the memory."""
+        """Run the preparation in the template; replace a template that compiled kernels, as it keeps the memory."""
         if self._template is None or self._first is None:
             return
         function, task = self._first
@@ -316,7 +316,7 @@ class Workers:
         raise WorkersError(f"The template process of the workers died {TRIES} times. Allow more memory.")
 
     def _renew(self) -> None:
-        """Replace all processes, which are idle."""
+        """Replace all processes, which must be idle."""
         for _ in range(self.processes):
             process = self._idle.get()
             if process is not None:
@@ -341,7 +341,7 @@ class Workers:
             return process
 
     def _run(self, function: Callable[..., Any], task: Sequence[Any]) -> Any:
-        """Run a task in an idle process; if it dies, run the task again in another one."""
+        """Run a task in an idle process; if the process dies, run the task again in another."""
         code = 0
         for _ in range(TRIES):
             process, fit = self._idle.get(), None
@@ -353,7 +353,7 @@ class Workers:
                 if self._closed:
                     raise KeyboardInterrupt from None
             finally:
-                # A process that did not answer is useless: half a message may be in transit.
+                # A process that did not answer cannot be reused, because half a message may be in transit.
                 if fit is None and process is not None:
                     code = process.end()
                 self._idle.put(fit)

@@ -1,8 +1,8 @@
-"""The interface of engines: records in parts, wherever they are, and the few operations that masking needs.
+"""The interface of engines: records in parts, and the operations on them that masking needs.
 
-Functions are defined at module level, with arguments that can be pickled: they are sent to the records. The arrays of a
-part stay there; only facts about them are returned. No engine computes, decides or reports anything itself, so that all
-give the same results.
+Functions are sent to the records, so they are defined at module level and take arguments that can be pickled. The
+arrays of a part stay with the records; only small results are returned. No engine computes, decides or reports anything
+itself, so all engines give the same release.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from shoal.tables.table import Table
 __all__ = ["KEPT", "Arrays", "Layout", "Records", "Regrouping", "Released", "Schema", "Shapes"]
 
 Arrays = Mapping[str, NDArray[Any]]  # one row per record
-Shapes = Mapping[str, tuple[str, int]]  # for each array: the type of its numbers, and their number per row
-KEPT = "kept"  # the array of a part that stays after the shuffle: the released rows, if not all
+Shapes = Mapping[str, tuple[str, int]]  # per array, the type of its numbers and their number per row
+KEPT = "kept"  # the array that stays with its part after the shuffle: the released rows, unless all rows are released
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table."""
+    """The names and types of the columns of a table."""
 
     names: Sequence[Name]
     numeric: Sequence[Name]
@@ -42,10 +42,10 @@ class Schema:
 class Layout(NamedTuple):
     """The columns of a released table."""
 
-    names: list[Name]  # all of them, in order
-    read: list[Name]  # unchanged from the input
-    numbers: list[Name]  # replaced by numbers
-    types: Mapping[Name, Any]  # for columns whose text is written as another type: the polars type
+    names: list[Name]  # all columns, in order
+    read: list[Name]  # columns released unchanged
+    numbers: list[Name]  # columns replaced by numbers
+    types: Mapping[Name, Any]  # the polars types of columns whose text is written as another type
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Regrouping:
     # deal(part, arrays, own[part], *dealing) returns the target of each record of a part and the arrays to send.
     deal: Callable[..., tuple[Ints, Arrays]]
     # gather(arrays, state, *gathering) receives all records of a target in input order. It returns arrays to
-    # send back, one row per record, and facts of the target.
+    # send back, one row per record, and the result of the target.
     gather: Callable[..., tuple[Arrays, Any]]
     targets: int
     sent: Shapes
@@ -69,7 +69,7 @@ class Records(Protocol):
     """A table in parts, held by an engine."""
 
     name: str  # name of the engine
-    whole: bool  # true if a method may see all records at once
+    whole: bool  # True if a method may process all records at once
     parallel: int  # number of targets processed at the same time, on all machines
     threads: int  # threads per target
     parameters: Mapping[str, Any]  # parameters of the engine that determine the bytes of the output
@@ -81,28 +81,28 @@ class Records(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The columns."""
+        """The schema of the table."""
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the best number of records per target, for `numbers` numbers each; fewer if they are only counted."""
+        """Return the best number of records of `numbers` numbers per target; fewer if the records are only counted."""
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Run a function that loads kernels before the work, where useful; it returns True if it compiled any."""
+        """Load kernels before the work, where useful, with a function that returns True if it compiled any."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of every part by ``function(table, first record, *arguments)``; return the facts of each part."""
+        """Compute arrays of every part by ``function(table, first record, *arguments)``; return the result per part."""
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
     ) -> Any:
-        """Combine ``function(part, arrays, own[part], *arguments)`` of all parts."""
+        """Combine the results of ``function(part, arrays, own[part], *arguments)`` for all parts."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``function(*arguments)``, run in a process with loaded kernels."""
         return function(*arguments)
 
     def regroup(self, regrouping: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Bring records together and send answers back; return the facts of each target.
+        """Send records to targets and answers back to the parts; return the result of each target.
 
         After Ctrl-C, use the current result of an anytime method if it is available.
         """
@@ -110,11 +110,11 @@ class Records(Protocol):
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Make the released table of every part by ``function(table, answers, *arguments)``.
 
-        With an output, the table is written there.
+        If `output` is set, write the table there.
         """
 
     def originals(self, names: Sequence[Name]) -> pl.DataFrame | None:
-        """Return the input values of the released records, columns named by position; None if not in memory."""
+        """Return the input values of the released records, with columns named by position; None if not in memory."""
         return None
 
     def labels(self) -> Ints | None:
@@ -133,7 +133,7 @@ class Records(Protocol):
         """
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return facts about blocks and engine for the summary."""
+        """Return the summary entries for the blocks and the engine."""
 
 
 class Released(NamedTuple):

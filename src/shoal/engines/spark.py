@@ -1,11 +1,11 @@
-"""The Spark platform: from Spark DataFrame to Spark DataFrame, or files that the executors read and write.
+"""The Spark platform, which masks a Spark DataFrame, or files that the executors read and write.
 
-Partitions are the parts. Python processes whole partitions, exchanged as Arrow (`shoal.engines.spark_tasks`). Spark
-keeps the arrays on the disks of the executors, moves records to targets and back by its shuffle, and recomputes what a
-lost executor held. The driver receives counts, merged in a tree, and the sample for the choice of blocks.
+Each partition is a part. Python processes whole partitions, exchanged as Arrow (`shoal.engines.spark_tasks`). Spark
+keeps the arrays on the executors' disks, shuffles records to targets and back, and recomputes the data of a lost
+executor. The driver receives counts, merged in a tree, and the sample for the choice of blocks.
 
-Cost: four passes over the input (counted, read, checked and sent, plus a few passes over its numbers), one shuffle of
-the masked columns and one back, together with the unchanged columns, and one for the recount.
+Cost: four passes over the input, to count, read, check and send the records, and a few passes over its numbers. One
+shuffle sends the masked columns, one returns them together with the unchanged columns, and one serves the recount.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _read(session: Any, data: Any) -> Any:
 
 
 class SparkFrame:
-    """A Spark DataFrame; its partitions are the parts."""
+    """A Spark DataFrame whose partitions are the parts."""
 
     dialect: Dialect | None = None
     notes: tuple[str, ...] = ()
@@ -128,36 +128,36 @@ class SparkFrame:
         check_names(self.names)
         with spark_refusals(f"{parameter('data')} has columns that Spark cannot transfer: cast or drop them"):
             self._empty = frame.limit(0).toArrow()
-        # Rename by position: names may contain dots or differ only in case.
+        # Rename columns by position, because names may contain dots or differ only in case.
         self.placed = frame.toDF(*(f"c{i}" for i in range(len(self.names))))
 
     @property
     def is_reordered(self) -> bool:
-        """True if records come from a shuffle, in a different order at every computation."""
+        """True if a shuffle changes the order of the records at every computation."""
         plan = getattr(self.frame, "_jdf", None)
         fixed = plan is not None and "Exchange" not in plan.queryExecution().executedPlan().toString()
         return not fixed and not self.frame.is_cached
 
     def schema(self) -> Schema:
-        """Return the columns."""
+        """Return the schema of the table."""
         table = open_table(self._empty)
         return Schema(tuple(table.names), tuple(table.numeric_names()), tuple(table.timed_names()))
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
-        """Return the number of records of each partition, without empty ones at the end."""
+        """Return the number of records in each partition, without empty partitions at the end."""
         part = import_module("pyspark.sql.functions").spark_partition_id().alias("part")
         with spark_refusals(CANNOT):
             counts = dict(map(tuple, self.placed.select(part).groupBy("part").count().collect()))
         return [counts.get(place, 0) for place in range(max(counts, default=-1) + 1)]
 
     def some(self, columns: Sequence[str]) -> SparkParts:
-        """Return the partitions with some columns."""
+        """Return the partitions with selected columns."""
         places = [self.names.index(name) for name in columns]
         return SparkParts(self.placed.select(*(f"c{i}" for i in places)), SelectedColumns(self._empty.select(places)))
 
 
 class SparkParts(NamedTuple):
-    """A Spark frame, and the Python reader of its partitions."""
+    """A Spark frame and the Python reader of its partitions."""
 
     frame: Any
     reader: Any
@@ -167,13 +167,13 @@ class SparkParts(NamedTuple):
 
 @dataclass(frozen=True)
 class Plain:
-    """A value sent with every task, where Spark has no broadcast."""
+    """A value sent with every task, for sessions without broadcast variables."""
 
     value: Any
 
 
 class SparkPlatform:
-    """Spark for one run."""
+    """The Spark platform of one run."""
 
     name = "spark"
     parallel = 1
@@ -185,7 +185,7 @@ class SparkPlatform:
         self._result: Any = None
 
     def hold(self, frame: Any) -> Any:
-        """Keep a table on the disks of the executors, whose memory is for work."""
+        """Keep a table on the executors' disks, so that their memory stays free for work."""
         self._held.append(frame.persist(import_module("pyspark").StorageLevel.DISK_ONLY))
         return frame
 
@@ -205,12 +205,12 @@ class SparkPlatform:
         return SparkParts(parts.frame.mapInArrow(task, PACKETS), HeldPiece(), parts.partitions, task)
 
     def facts(self, pieces: SparkParts, replaced: SparkParts | None = None) -> tuple[SparkParts, list[Any]]:
-        """Compute pieces, which replace others on the executors' disks; return them and the facts of each."""
+        """Compute pieces, which replace others on the executors' disks; return the pieces and the results of each."""
         if replaced is not None:
             replaced.frame.unpersist()
         frame = self.hold(pieces.frame)
         facts = self._facts(frame)
-        if not facts and pieces.task is not None:  # without partitions, the table is empty
+        if not facts and pieces.task is not None:  # a table without partitions is empty
             facts = [pieces.task.run(0, pieces.task.reader.read([])).facts]
         return pieces._replace(frame=frame, partitions=len(facts)), facts
 
@@ -220,7 +220,7 @@ class SparkPlatform:
         return [value for _, value, _ in sorted((pickle.loads(row[0]) for row in rows), key=itemgetter(0))]  # noqa: S301
 
     def merged(self, pieces: SparkParts, combine: Callable[[Any, Any], Any]) -> Any:
-        """Return the facts of all pieces; the executors merge them until few are left."""
+        """Return the merged result of all pieces; the executors merge results until few are left."""
         task, frame, count = MergeTask(combine), pieces.frame, pieces.partitions
         while count > FAN:
             count = -(-count // FAN)
@@ -255,7 +255,7 @@ class SparkPlatform:
         return moved.mapInArrow(*self._with_schema(task, types, answers.partitions))
 
     def _with_schema(self, task: TableTask, types: Mapping[str, Any], parts: int) -> tuple[TableTask, Any]:
-        """Find the columns of a table by a run without records; columns of unchanged Arrow types keep Spark's types."""
+        """Find a table's schema by a run on zero records; columns of unchanged Arrow type keep their Spark type."""
         empty = task.of_nothing(parts)
         before = {} if task.empty is None else {field.name: field.type for field in task.empty.schema}
         schema = _struct(
@@ -268,19 +268,19 @@ class SparkPlatform:
         return replace(task, schema=arrow), schema
 
     def publish(self, tables: Any, schema: Schema) -> tuple[Any, SparkFrame]:
-        """Keep tables in Spark, as a frame."""
+        """Keep tables in Spark; return them as a Spark DataFrame and as a table to read again."""
         self._result = tables.persist(import_module("pyspark").StorageLevel.MEMORY_AND_DISK)
         return tables, SparkFrame(tables)
 
     def write(self, tables: Any, path: Path, plain: Sequence[str], *, private: bool = False) -> str:
-        """Write tables on the executors, next to their target; return their place."""
+        """Write tables on the executors, next to their target; return their location."""
         output = Output(self._session, address(path), private=private)
         with output.written() as temporary, spark_refusals(f"Output {as_place(path)} cannot be written"):
             tables.write.parquet(temporary)
         return temporary
 
     def written(self, place: str) -> SparkFrame:
-        """Return written tables, to be read again."""
+        """Open written tables to read them again."""
         return SparkFrame(self._session.read.parquet(place))
 
     def summary(self, parts: int) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Spark's session, its error messages, and its output folders."""
+"""Sessions, error messages and output folders of Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OURS = re.compile(r"shoal\.core\.errors\.(\w+): ([^\n]*)")
 
 
 def address(path: str | os.PathLike[str]) -> str:
-    """Convert a path for Hadoop: without a scheme it is a file of this machine.
+    """Convert a path to a Hadoop address; a path without a scheme is a file on this machine.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def address(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def open_session(master: str | None) -> Iterator[Any]:
-    """Open the active Spark session, or a new one that ends with this block."""
+    """Yield the active Spark session, or a new session that ends with the block."""
     try:
         library = import_module("pyspark.sql")
     except ImportError:
@@ -67,7 +67,7 @@ def open_session(master: str | None) -> Iterator[Any]:
 
 
 def _start(builder: Any, master: str | None) -> Any:
-    """Start a session; on this machine its workers use this Python."""
+    """Start a session; its workers on this machine use this Python interpreter."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin").is_dir()):
         raise InputError(
@@ -98,9 +98,9 @@ def _start(builder: Any, master: str | None) -> Any:
 
 @contextmanager
 def _same_python() -> Iterator[None]:
-    """Make Spark use this Python for its workers when it starts, unless the user has set one.
+    """Make Spark start its workers with this Python interpreter, unless the user has set another.
 
-    Also restore the handler of Ctrl-C: Spark's would cancel its jobs and lose the interrupt.
+    Also restore the Ctrl-C handler, because Spark's handler would cancel its jobs and lose the interrupt.
     """
     handler = signal.getsignal(signal.SIGINT)
     is_named = PYTHON in os.environ
@@ -116,7 +116,7 @@ def _same_python() -> Iterator[None]:
 
 @contextmanager
 def executor_python(session: Any) -> Iterator[None]:
-    """Make the executors of a user's session on this machine use this Python, unless the user has set another."""
+    """Make local executors of a user's session use this Python interpreter, unless the user has set another."""
     context: Any = None
     with suppress(Exception):  # Spark Connect sessions have no context
         context = session.sparkContext
@@ -133,7 +133,7 @@ def executor_python(session: Any) -> Iterator[None]:
 
 @contextmanager
 def spark_refusals(problem: str) -> Iterator[None]:
-    """Convert Spark's errors to refusals, or to the original refusal of a task."""
+    """Convert Spark errors to refusals, and restore a refusal that a task raised."""
     import_module("pyspark.sql")
     failures = (import_module("pyspark.errors").PySparkException, import_module("py4j.protocol").Py4JError)
     try:
@@ -156,7 +156,7 @@ def spark_refusals(problem: str) -> Iterator[None]:
 
 
 class Output:
-    """A data set that the executors write next to its target, and that is moved into place after verification.
+    """An output data set that the executors write next to its target. It is moved into place after verification.
 
     A private output is a folder that only its owner may open, if the file system has permissions.
     """
@@ -171,7 +171,7 @@ class Output:
 
     @contextmanager
     def written(self) -> Iterator[str]:
-        """Yield the path to write to; it is moved with the other files of the run, or removed if anything fails."""
+        """Yield a temporary path; it is moved with the other files of the run, or removed if anything fails."""
         parent, name = self._target.getParent(), self._target.getName()
         if not self._system.exists(parent):
             raise FileError(f"Output {self._target} cannot be written: folder {parent} does not exist. Make it first.")
@@ -186,7 +186,7 @@ class Output:
             yield str(self._temporary)
 
     def _place(self) -> None:
-        """Move the output into place; the old one stays until then."""
+        """Move the output into place; the old output stays until then."""
         if self._mode is not None:
             self._system.setPermission(self._temporary, self._mode)
         previous = self._path(self._temporary.getParent(), "old")

@@ -1,10 +1,10 @@
-"""Spark tasks: functions of all batches of a partition, run by ``mapInArrow``.
+"""Spark tasks: functions that process all batches of a partition, run by ``mapInArrow``.
 
-Parts and targets are partitions. A task reads its number from its partition. The JVM never reads records: it stores and
-moves them as packets of bytes. A Spark row costs far more than its bytes, so a packet holds several hundred records of
-one target, in the order of memory.
+Parts and targets are partitions. A task takes its number from its partition. The JVM does not interpret records; it
+stores and moves them as packets of bytes. A Spark row costs far more than its bytes, so a packet holds several hundred
+records of one target, laid out as in memory.
 
-Cost: a sort by target and one copy of the bytes.
+Cost: one sort by target and one copy of the bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 FAN = 32  # results merged in one task
 BATCH = 10_000  # records per batch for Spark
 PACKETS = "target int, facts boolean, data binary"  # the schema of all tables that the engine moves
-PACKET_BYTES = 4096  # approximate size of a packet; Spark handles 10,000 of them at a time
+PACKET_BYTES = 4096  # approximate size of a packet; Spark processes 10,000 packets at a time
 PACKET_BATCH = 512  # packets per batch
 Packets = Iterator[Any]  # batches of packets
 
@@ -65,7 +65,7 @@ def part_number() -> int:
 
 
 class Received(NamedTuple):
-    """The contents of packets."""
+    """The contents of received packets."""
 
     facts: list[Any]
     records: NDArray[np.uint8]  # the bytes of all records
@@ -87,7 +87,7 @@ def unpack(records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
 
 
 def packets_of(records: NDArray[np.void], target: Ints) -> Packets:
-    """Yield batches of packets with records for targets."""
+    """Yield records in batches of packets; each packet has one target."""
     import pyarrow as pa
 
     size, target = records.dtype.itemsize, target.astype(np.int64, copy=False)
@@ -108,7 +108,7 @@ def packets_of(records: NDArray[np.void], target: Ints) -> Packets:
 
 
 def fact_packet(facts: Any, target: int = 0) -> Any:
-    """Return a batch with one packet of facts."""
+    """Return a batch with one packet of results."""
     import pyarrow as pa
 
     columns = [pa.array([target], pa.int32()), pa.array([True]), pa.array([pickle.dumps(facts)], pa.binary())]
@@ -138,7 +138,7 @@ def receive(batches: Iterable[Any]) -> Received:
 
 @dataclass(frozen=True)
 class SelectedColumns:
-    """Some columns of a frame, which Spark identifies by position and Python by name."""
+    """Selected columns of a frame, which Spark identifies by position and Python by name."""
 
     empty: Any  # an Arrow table with these columns and no records
 
@@ -152,7 +152,7 @@ class SelectedColumns:
 
 @dataclass(frozen=True)
 class HeldPiece:
-    """A piece on the executors: its facts first, with the type of its records."""
+    """A piece on the executors: first its results and the type of its records, then the records."""
 
     def read(self, batches: Iterable[Any]) -> Piece:
         """Return the piece of a partition."""
@@ -177,7 +177,7 @@ class ArrivedRecords:
 
 @dataclass(frozen=True)
 class PartAnswers:
-    """Answers of targets that have returned to their part."""
+    """Answers that targets have sent back to a part."""
 
     regrouping: Regrouping
 
@@ -191,16 +191,16 @@ class PartAnswers:
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """A function of all batches of a partition."""
+    """A function that processes all batches of a partition."""
 
     function: Callable[..., Any]
-    shared: Any  # a broadcast of the arguments: those of each part, and those for all
+    shared: Any  # a broadcast of the arguments per part and the arguments for all parts
     reader: Any
 
     modules = 0  # number of imported modules at the last `gc.freeze`
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Process a partition; exempt imported libraries from garbage collection, which takes longer than a task."""
+        """Process a partition; exempt imported libraries from garbage collection, which is slower than a task."""
         yield from self.rows(part_number(), batches)
         if len(sys.modules) > Task.modules:
             Task.modules = len(sys.modules)
@@ -218,9 +218,9 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class PieceTask(Task):
-    """Make a piece: its facts first, then its records.
+    """A task that computes a piece and yields its results first, then its records.
 
-    A refusal is returned as a fact: Spark would retry a failing task and print long traces.
+    A refusal is returned as a result, because Spark would retry a failed task and print long traces.
     """
 
     def rows(self, number: int, batches: Iterable[Any]) -> Packets:
@@ -233,14 +233,14 @@ class PieceTask(Task):
         target = arrays.pop(TARGET, None)
         records = pack(arrays) if arrays else np.empty(0, dtype=[("X", np.float64)])
         yield fact_packet((number, piece.facts, records.dtype), number // FAN)
-        # Records without numbers are not needed: such dates were only inspected.
+        # Records without numbers need not be sent, because their dates were only inspected.
         if records.dtype.itemsize:
             yield from packets_of(records, np.zeros(len(records), np.int64) if target is None else target)
 
 
 @dataclass(frozen=True)
 class SendTask(Task):
-    """Send the records of a piece to their targets; a refusal fails the task, as no facts are returned."""
+    """A task that sends the records of a piece to their targets. It returns no results, so a refusal makes it fail."""
 
     def rows(self, number: int, batches: Iterable[Any]) -> Packets:
         """Yield packets."""
@@ -251,7 +251,7 @@ class SendTask(Task):
 
 @dataclass(frozen=True)
 class MergeTask:
-    """Merge facts in the order of their parts."""
+    """A task that merges results in the order of their parts."""
 
     combine: Callable[[Any, Any], Any]
 
@@ -265,10 +265,10 @@ class MergeTask:
 
 @dataclass(frozen=True)
 class ColumnTask(Task):
-    """Send the columns of a part to the partition of its answers."""
+    """A task that sends the columns of a part to the partition of the part's answers."""
 
     def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield numbered rows of records."""
+        """Yield the records as numbered rows."""
         import pyarrow as pa
 
         table = self.run(number, self.reader.read(batches))
@@ -286,7 +286,7 @@ class ColumnTask(Task):
 
 @dataclass(frozen=True)
 class TableTask(Task):
-    """Make a table of the answers to a part and, if present, of its columns."""
+    """A task that makes the table of a part from its answers and, if present, its columns."""
 
     empty: Any = None  # an Arrow table with those columns and no records
     schema: Any = None  # Arrow schema of the table, once known
@@ -297,7 +297,7 @@ class TableTask(Task):
         yield from table.cast(self.schema).to_batches(max_chunksize=BATCH)
 
     def of_nothing(self, number: int) -> Any:
-        """Return the table of a part without records."""
+        """Return the table of a part with zero records."""
         return self.run(number, *self._contents([]))
 
     def _contents(self, batches: Iterable[Any]) -> list[Any]:

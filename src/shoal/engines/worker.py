@@ -1,7 +1,8 @@
-"""A worker process that reads tasks from its input, answers each on its output, and ends with the input.
+"""A worker process, which reads tasks from its input, writes results to its output, and ends when the input ends.
 
-It is a separate process instead of a fork of the caller: no part of the caller's program is run again or copied, and it
-can be killed at any time. A template is a worker that can be forked, which is fast once all modules are imported.
+A worker is a separate program instead of a fork of the caller, so no part of the caller's program is run again or
+copied. It can be killed at any time. A template is a worker that can be forked, which is fast once all modules are
+imported.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ def serve() -> None:
 
 
 def fork(template: int) -> int:
-    """Start a process that serves the socket received through another; return its number.
+    """Fork a process that serves the socket received through another socket; return the process number.
 
-    Return 0 without a fork if there are other threads: a fork has their locks, but no thread to release them.
+    Return 0 without a fork if there are other threads, because a fork copies their locks but not the threads.
     """
     import socket
 
@@ -64,10 +65,10 @@ def fork(template: int) -> int:
 class DeferredModule(ModuleType):
     """A placeholder in `sys.modules` that imports the module on first use.
 
-    Polars starts threads on import, and a process with threads cannot be forked safely. The template defers it: a fork
-    imports it on demand, which numbers of Parquet files do not require. That saves 15 MB per process. The standard
-    `importlib.util.LazyLoader` is unsuitable: it loads the module at the first access to an attribute, as narwhals
-    does.
+    Polars starts threads on import, and a process with threads cannot be forked safely. The template therefore defers
+    the import, and a fork imports polars on demand. Tasks on numbers of Parquet files do not need polars, which saves
+    15 MB per process. The standard `importlib.util.LazyLoader` is unsuitable, because it loads the module at the first
+    access to an attribute, and narwhals accesses attributes.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -78,13 +79,13 @@ class DeferredModule(ModuleType):
 
     @staticmethod
     def drop(name: str) -> None:
-        """Hide an unused placeholder from libraries that inspect imported modules, as narwhals does."""
+        """Hide an unused placeholder from libraries that inspect imported modules, such as narwhals."""
         if isinstance(sys.modules.get(name), DeferredModule):
             del sys.modules[name]
 
 
 def _begin() -> None:
-    """Load what all tasks need, whatever the table."""
+    """Load the modules and kernels that all tasks need."""
     import narwhals._arrow.dataframe  # noqa: F401
     import numpy as np
     import pyarrow.compute
@@ -98,13 +99,13 @@ def _begin() -> None:
 
 
 if __name__ == "__main__":
-    # Also under its own name, for tasks of this module.
+    # Register the module under its own name too, for tasks defined in it.
     sys.modules["shoal.engines.worker"] = sys.modules["__main__"]
     # Output of libraries must not mix with the answers.
     _output = os.dup(1)
     os.dup2(2, 1)
     if sys.argv[1:] == ["template"]:
         sys.modules["polars"] = DeferredModule("polars")
-    # Load before the first task, while the parent process is importing too.
+    # Load modules before the first task, while the parent process is still importing.
     _begin()
     serve()

@@ -1,4 +1,4 @@
-"""inspect(): the proposed roles and kinds of a table, and the command that masks it."""
+"""inspect(), which proposes roles and kinds for a table and the command that masks it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Inspection:
     column_roles
         The role of each column in the form of a roles file (`save`).
     view
-        The inspected table: its first rows, and the number of combinations of some columns by their size in records
-        (``view.alike(["age", "sex"])``).
+        The inspected table. It shows the first rows and counts the combinations of selected columns by their size in
+        records (``view.alike(["age", "sex"])``).
     """
 
     columns: tuple[ProposedColumn, ...]
@@ -83,12 +83,12 @@ class Inspection:
         return [column.name for column in self.columns if column.role == role]
 
     def cells(self) -> list[list[str]]:
-        """Return the columns as text, the head first."""
+        """Return the rows of the printed table as text, header first."""
         rows = [[str(c.name), c.role, c.kind, f"{c.distinct:,}", f"{c.missing:,}", c.reason] for c in self.columns]
         return [["column", "role", "kind", "values", "missing", "why"], *rows]
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the summary, one line per name and value."""
+        """Return the summary as pairs of a name and a value."""
         unique = f"{self.uniques:,} of {self.records:,} over the keys"
         if self.named("stratum"):
             unique += f", {self.uniques_in_strata:,} over keys and strata"

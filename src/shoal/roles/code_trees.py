@@ -1,4 +1,4 @@
-"""Hierarchies of codes whose prefixes are wider classes, such as ZIP, ICD, NACE and ISCO."""
+"""Hierarchies of codes whose prefixes denote wider classes, such as ZIP, ICD, NACE and ISCO codes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from shoal.kinds.hierarchy import Hierarchy
 
 __all__ = ["prefix_hierarchy"]
 
-FEW = 10  # distinct codes up to which no classes are needed
-LONGEST = 12  # characters of a code
-JOINED = 0.6  # the number of classes of a level is at most this share of the level below
+FEW = 10  # number of distinct codes up to which no classes are needed
+LONGEST = 12  # maximum length of a code in characters
+JOINED = 0.6  # maximum ratio of the number of classes in a level to the number in the level below
 
 
 def prefix_hierarchy(values: Sequence[Any]) -> Hierarchy | None:
     """Return a hierarchy of codes by their prefixes; None if the codes are few or have no classes.
 
-    A level is included if it joins enough classes of the level below, with the shortest prefixes that distinguish its
-    classes. Codes may end early.
+    A level is included if it joins enough classes of the level below. Its prefixes are the shortest that distinguish
+    its classes. Codes may be shorter than a prefix.
 
     Examples
     --------

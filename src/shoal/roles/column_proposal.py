@@ -19,7 +19,7 @@ from shoal.tables.table import stored_indexes
 
 __all__ = ["ProposedColumn", "propose_column", "share_of_zeros", "with_format"]
 
-ZEROS = 0.95  # share of zeros above which the other values are outliers
+ZEROS = 0.95  # share of zeros above which nonzero values are outliers
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class ProposedColumn:
         left out), ``"confidential"`` (sensitive: unchanged and measured), ``"weight"``, ``"unit"`` (person, household
         or firm) or ``"other"`` (empty or constant).
     reason
-        The reason for the role, and for dropping the column if so. It quotes no cell except codes for missing values.
+        The reason for the role and, if the column is dropped, for dropping it. It quotes no cells except codes for
+        missing values.
     distinct
         The number of distinct values.
     missing
@@ -57,7 +58,7 @@ class ProposedColumn:
 
 
 def propose_column(name: Name, evidence: Evidence, *, persons: bool) -> ProposedColumn:
-    """Propose a kind and a role; `persons` is True if the table describes persons, who have a body weight."""
+    """Propose the kind and role of a column; `persons` is True if the table describes persons, with body weights."""
     cells, codes = evidence.cells[name], evidence.codes[name]
     kind = evidence.table.scale(name) or kind_of_cells(cells)
     code = kind in NUMBERS and is_code(name, cells, evidence.words)

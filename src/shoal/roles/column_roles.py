@@ -1,4 +1,4 @@
-"""Roles of columns, which decide how masking treats them: proposed, read from a file, or named one by one."""
+"""Column roles, which determine how masking treats each column: proposed, read from a file, or set one by one."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class ColumnRole:
         ``"key"`` (masked), ``"stratum"``, ``"sensitive"`` (released unchanged, measured), ``"weight"``, ``"unit"``,
         ``"keep"`` (released unchanged) or ``"drop"`` (left out).
     kind
-        The kind, in the form of parameter ``kinds``; None for the kind of the column's type.
+        The kind, in the form of parameter ``kinds``; None for the default kind of the column's type.
     missing_codes
         The codes for missing values.
     reason
         The reason for the role.
     word
-        The kind of the column in a word, for readers.
+        The kind of the column as one word, for readers.
     scale
         The scale on which a numeric key is compared, in the form of parameter ``scale``; None for linear.
     """
@@ -65,7 +65,7 @@ def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
     roles = {}
     for column in proposal.columns:
         name = column.name
-        # A stratum may become a key, and a numeric code is then nominal.
+        # A stratum may later become a key, and its numeric codes must then be nominal.
         kind = "nominal" if named.get(name) == "stratum" and column.kind == "nominal" else kinds.get(name)
         reason = proposal.dropped.get(name, column.reason)
         word = "number" if column.kind in NUMBERS else "nominal" if column.kind in ("boolean", "nominal") else ""
@@ -74,7 +74,7 @@ def proposed_roles(proposal: Proposal) -> dict[Name, ColumnRole]:
 
 
 def as_roles(parameters: Mapping[str, Any], proposed: Mapping[Name, ColumnRole]) -> dict[Name, ColumnRole]:
-    """Return the roles of columns according to parameters of `shoal.mask`.
+    """Return the column roles that parameters of `shoal.mask` imply.
 
     Roles that equal the proposed ones keep their reasons.
 
@@ -126,12 +126,12 @@ def as_parameters(roles: Mapping[Name, ColumnRole], *, joining: bool = True) -> 
 
 
 def _is_used(role: str, kind: Kind, *, joining: bool) -> bool:
-    """Return whether masking uses the kind of a column with a role."""
+    """Return whether masking uses the kind of a column with this role."""
     return role in MEASURED or (role == "stratum" and kind.joins and joining)
 
 
 def _roles_by_name(parameters: Mapping[str, Any]) -> dict[Name, str]:
-    """Return the roles of columns according to parameters; a left-out unit column is a unit."""
+    """Return the role of each column that the parameters name; a left-out unit column has role unit."""
     roles: dict[Name, str] = {}
     for role, name_of_parameter in PARAMETERS.items():
         for name in _names(parameters.get(name_of_parameter)):

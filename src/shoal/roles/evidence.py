@@ -16,7 +16,7 @@ from shoal.tables.table_view import View
 
 __all__ = ["Evidence", "find_text_codes", "gather", "with_codes"]
 
-MOST_READ = 200  # distinct texts of a column in which a topic is searched
+MOST_READ = 200  # maximum number of distinct texts of a column that are searched for a topic
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Evidence:
     cells: Mapping[Name, Cells]
     codes: Mapping[Name, Mapping[int | str, int]]  # codes for missing values, with their counts
     words: WordLists
-    sensitive: Mapping[Name, str]  # reasons from the names of columns or their cells
+    sensitive: Mapping[Name, str]  # reasons from column names or cells
 
 
 def find_text_codes(table: Table) -> dict[Name, dict[int | str, int]]:
@@ -58,7 +58,7 @@ def gather(view: View, text_codes: Mapping[Name, Mapping[int | str, int]], words
 
 
 def _sensitive_cells(name: Name, cells: Cells, words: WordLists) -> str | None:
-    """Return the reason why the cells of a text column are sensitive; None if they are not."""
+    """Return the reason why the cells of a text column are sensitive; None if they are not sensitive."""
     if holds_diagnoses(cells) and not words.has("codes", name):
         return "the values look like ICD diagnosis codes"
     if not cells.text or cells.distinct > MOST_READ:

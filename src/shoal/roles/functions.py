@@ -1,9 +1,9 @@
-"""Columns that are functions of other columns: copies, other spellings, classes, logarithms.
+"""Detection of columns that are functions of other columns: copies, other spellings, classes or logarithms.
 
-A column that follows from another reveals its values. Functions are detected by content: in all records, equal values
-of one column have equal values of the other. A pair counts only if unrelated columns would probably break it, so a
+A function of a column reveals the column's values. Functions are detected by content: records with equal values in one
+column have equal values in the other. A pair counts only if unrelated columns would probably break this rule, so a
 column of distinct values does not determine all others. Distinct numbers are compared by their order instead. Each pair
-of columns is compared in a few records, the remaining pairs in a sample, and those of the sample in all records.
+of columns is first compared in a few records. The remaining pairs are compared in a sample, and then in all records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.core.types import Floats, Ints, Name
 __all__ = ["Functions", "find_functions"]
 
 SAMPLE = 20_000  # records of the sample
-GLANCE = 500  # records that show that most pairs of columns are unrelated
+GLANCE = 500  # number of records that show that most pairs of columns are unrelated
 BREAKS = 20  # expected number of record pairs that an unrelated column breaks
 VARIED = 0.9  # share of distinct values above which numbers are compared by their order
 
@@ -70,7 +70,7 @@ def _follows(columns: Mapping[Name, pl.Series]) -> set[tuple[Name, Name]]:
 
 
 def _sources(names: Collection[Name], pairs: Collection[tuple[Name, Name]]) -> dict[Name, tuple[Name, ...]]:
-    """Return the first columns of pairs per second column, in the order of the table."""
+    """Return, for each second column of the pairs, its first columns in table order."""
     sources = {name: tuple(source for source in names if (source, name) in pairs) for name in names}
     return {name: firsts for name, firsts in sources.items() if firsts}
 
@@ -90,12 +90,12 @@ def _spread(counts: Ints) -> float:
 
 
 def _is_function(source: _Coded, column: _Coded) -> bool:
-    """Return whether a source determines a column, and not by chance."""
+    """Return True if a source determines a column and chance is not a plausible cause."""
     if (len(source.codes) - source.distinct) * column.spread < BREAKS:
         return False
     if not all(_agrees(source.codes[:end], column.codes[:end]) for end in (GLANCE, len(source.codes))):
         return False
-    # Records with both cells missing are no evidence for the others.
+    # Records in which both cells are missing are not evidence for the other records.
     some = (source.codes > 0) | (column.codes > 0)
     if some.all():
         return True
@@ -111,7 +111,7 @@ def _agrees(source: Ints, column: Ints) -> bool:
 
 
 def _in_same_order(columns: Mapping[Name, pl.Series], coded: Mapping[Name, _Coded]) -> set[tuple[Name, Name]]:
-    """Return the pairs of numeric columns with nearly distinct values and the same or the reverse order."""
+    """Return the pairs of numeric columns that have mostly distinct values in the same or the reverse order."""
     numbers = {
         name: column.cast(pl.Float64).to_numpy()
         for name, column in columns.items()
@@ -126,7 +126,7 @@ def _in_same_order(columns: Mapping[Name, pl.Series], coded: Mapping[Name, _Code
 
 
 def _moves_with(left: Floats, right: Floats) -> bool:
-    """Return whether two columns have the same missing records, and the same or the reverse order of values."""
+    """Return True if two columns have missing values in the same records, and values in the same or reverse order."""
     absent = np.isnan(left)
     for end in (GLANCE, len(left)):
         if (absent[:end] != np.isnan(right[:end])).any():

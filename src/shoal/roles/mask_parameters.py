@@ -61,7 +61,7 @@ def mask_parameters(
 
 
 def find_dates(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series]) -> dict[Name, Date]:
-    """Return the formats of keys with dates or times in text or digits, if one format fits all cells."""
+    """Return the formats of keys whose dates or times are text or digits, if one format fits all cells of the key."""
     dates: dict[Name, Date] = {}
     for column in columns:
         cells = series[column.name]
@@ -108,7 +108,7 @@ def _coded_names(columns: Sequence[ProposedColumn], evidence: Evidence) -> list[
 
 
 def _hierarchies(columns: Sequence[ProposedColumn], evidence: Evidence, masked: Collection[Name]) -> dict[Name, Any]:
-    """Return the hierarchies of masked codes whose prefixes are wider classes, as plain values."""
+    """Return, as plain values, the hierarchies of masked codes whose prefixes denote wider classes."""
     trees = dict[Name, Any]()
     for column in columns:
         name = column.name
@@ -120,12 +120,12 @@ def _hierarchies(columns: Sequence[ProposedColumn], evidence: Evidence, masked: 
 
 
 def _is_few(column: ProposedColumn) -> bool:
-    """Return whether a column has categories, and not too many to mask."""
+    """Return whether a column is categorical and has few enough values to mask."""
     return column.kind in CATEGORIES and column.distinct <= MOST_VALUES
 
 
 def _is_dropped(column: ProposedColumn, masked: Collection[Name], weights: Name | None) -> bool:
-    """Return whether a column is left out: identifiers, and columns that would be released unchanged without need."""
+    """Return True for columns to leave out: identifiers, and columns that need not be released unchanged."""
     released = {
         "key": column.name in masked,
         "stratum": True,
@@ -158,7 +158,7 @@ def _numbered(series: pl.Series, cells: Cells) -> bool:
 def _kept_zeros(
     zeros: Mapping[Name, pl.Series], apart: Sequence[pl.Series], units: pl.Series | None, k: int
 ) -> list[Name]:
-    """Return the columns whose zeros can be kept: every pattern of zeros has at least k records."""
+    """Return the columns whose zeros can be kept because every pattern of zeros has at least k records or units."""
     apart, names = list(apart), []
     for name, cells in zeros.items():
         zero = (cells == 0).fill_null(value=False)

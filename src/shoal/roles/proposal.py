@@ -35,7 +35,7 @@ class Proposal:
     dropped
         The columns of parameter ``identifiers``, which are left out of the release, with their reasons.
     view
-        The whole table, with codes for missing values in text columns as missing values.
+        The whole table, in which text codes for missing values are read as missing values.
     """
 
     columns: tuple[ProposedColumn, ...]

@@ -1,4 +1,4 @@
-"""Recognition of columns by name and cells: weights, units, strata, codes, diagnoses, codes for missing values.
+"""Recognition of columns by name and cells: weights, units, strata, codes, diagnoses and codes for missing values.
 
 No function here refuses a column. The results are guesses for people to review.
 """
@@ -29,7 +29,7 @@ __all__ = [
 
 BODIES = ((0.5, 6.5), (20.0, 350.0), (500.0, 6500.0))  # newborns in kg, persons in kg or pounds, newborns in grams
 
-# Words before or after "weight" in survey weights. Other weights (birth weight, weight in kg) are measurements.
+# Words next to "weight" in names of survey weights. Other weights (birth weight, weight in kg) are measurements.
 _SURVEY = (
     "sampling sample samp survey svy design final finl fnl afnl base basic expansion grossing calibrated calibration "
     "calib cal raked adjusted adj normalised normalized norm rescaled scaled trimmed replicate repl rep bootstrap boot "
@@ -38,7 +38,7 @@ _SURVEY = (
     "national stratum strata poststrat psp asec an analysis a d f i p"
 ).replace(" ", "|")
 SURVEY = re.compile(rf"{_SURVEY}|\d+")
-# Words that never precede a body weight; "final", "person" or "p" may precede either.
+# Words that never precede a body weight; "final", "person" or "p" may precede either kind of weight.
 SAMPLING = re.compile(
     r"sampl\w+|samp|survey|svy|design|a?fnl|expansion|grossing|calib\w*|raked|repl?(icate)?|boot(strap)?|freq(uency)?|"
     r"prob(ability)?|inv(erse)?|ipw|household|hh|family|fam|pop(ulation)?|firm|company|enterprise|establishment|national|"
@@ -63,14 +63,14 @@ QUANTITIES = name_pattern(
 )
 SITES = name_pattern(
     r"facility|site|clinic|cent(re|er)|product|item|store|shop"
-)  # sites and goods, which have many persons each
+)  # sites and goods, each of which has many persons
 CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
 CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
 WORDS = r"(?i)^(\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused)$"
 
 
 def is_code(name: Name, cells: Cells, words: WordLists | None = None) -> bool:
-    """Return whether numbers are codes: by their name, because few values repeat, or because they have gaps like codes.
+    """Return True if numbers are codes, which have the name of a code, few values that repeat, or gaps like codes.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def is_code(name: Name, cells: Cells, words: WordLists | None = None) -> bool:
 
 
 def _has_gaps(cells: Cells) -> bool:
-    """Return whether numbers with the same three or more digits fill little of their range, at irregular steps."""
+    """Return True if numbers of equal length, at least three digits, fill little of their range at irregular steps."""
     values = cells.values.unique().sort().cast(pl.Int64, strict=False)
     least, greatest = int(values[0] or 0), int(values[-1] or 0)
     if least < 100 or len(str(least)) != len(str(greatest)) or not FEW < len(values) <= 0.4 * (greatest - least):
@@ -103,7 +103,7 @@ def _has_gaps(cells: Cells) -> bool:
 
 
 def missing_codes(cells: Cells) -> dict[int | str, int]:
-    """Return probable codes for missing values, with their counts: numbers far from the rest, words such as NA.
+    """Return probable codes for missing values, with their counts: numbers far from the rest, and words such as NA.
 
     A numeric code occurs at least three times. It is negative while no other number is, or it exceeds all others by
     more than their range.
@@ -172,12 +172,12 @@ def _may_be_bodies(numbers: Floats) -> bool:
 
 
 def is_of_person(name: Name) -> bool:
-    """Return whether the name is a property of persons, next to which a weight may be a body weight."""
+    """Return whether a column name is a property of persons. With such a column, a weight may be a body weight."""
     return PERSONS.search(name_words(name)) is not None
 
 
 def is_stratum(name: Name) -> bool:
-    """Return whether the name indicates regions, sectors or periods, which usually divide tables."""
+    """Return whether a column name indicates regions, sectors or periods, which usually divide tables."""
     return STRATA.search(name_words(name)) is not None
 
 
@@ -193,17 +193,17 @@ def holds_diagnoses(cells: Cells) -> bool:
 
 
 def counts_units(column: pl.Series, period: pl.Series) -> bool:
-    """Return whether a column contains units that occur once per period, as in a panel of persons or firms."""
+    """Return whether a column contains units that occur at most once per period, as in a panel of persons or firms."""
     units, periods, records = column.n_unique(), period.n_unique(), len(column)
     repeats = 1.2 * units <= records <= units * periods and not column.null_count()
-    # In a column without units, some records would share value and period by chance.
+    # If the column did not contain units, some records would share value and period by chance.
     if not repeats or units <= FEW or records**2 < 20 * units * periods:
         return False
     return pl.DataFrame([column.alias("unit"), period.alias("period")]).n_unique() == records
 
 
 def names_id(name: Name) -> bool:
-    """Return whether the name indicates an ID of persons, households or firms."""
+    """Return whether a column name indicates an ID of persons, households or firms."""
     return IDS.search(name_words(name)) is not None
 
 

@@ -21,13 +21,13 @@ from shoal.tables.table_view import sizes_of
 
 __all__ = ["fewest", "unit_column", "with_panel_unit", "with_some_key", "with_strata", "without_functions"]
 
-MOST_PERIODS = 200  # values of a column of periods
+MOST_PERIODS = 200  # maximum number of values in a column of periods
 ROOM = 10  # minimum number of groups in a proposed stratum, because small strata lose much information
-GLANCE = 100  # cells that show the text length of a column
+GLANCE = 100  # number of cells that show the text length of a column
 
 
 def with_panel_unit(columns: Sequence[ProposedColumn], evidence: Evidence) -> list[ProposedColumn]:
-    """Turn a key into the unit of a panel if each value occurs once per period and there is no unit yet."""
+    """Turn a key into the unit of a panel if each value occurs once per period and no column is a unit yet."""
     if any(column.role == "unit" for column in columns):
         return list(columns)
     periods = [c.name for c in columns if evidence.words.has("periods", c.name) and 1 < c.distinct <= MOST_PERIODS]
@@ -42,7 +42,7 @@ def with_panel_unit(columns: Sequence[ProposedColumn], evidence: Evidence) -> li
 
 
 def with_some_key(columns: Sequence[ProposedColumn]) -> list[ProposedColumn]:
-    """Turn sensitive amounts into keys if a table has no keys: exact amounts would single out every record."""
+    """Turn sensitive amounts into keys if a table has no keys, because exact amounts would single out every record."""
     if any(column.role == "key" for column in columns):
         return list(columns)
     return [
@@ -82,7 +82,7 @@ def _plainness(column: ProposedColumn, evidence: Evidence) -> tuple[Any, ...]:
 
 
 def with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series], k: int) -> list[ProposedColumn]:
-    """Turn categories that usually divide tables into strata, while every stratum has room for several groups."""
+    """Use categories such as regions as strata, as long as every stratum has room for several groups."""
     chosen: list[pl.Series] = []
     proposed, unit = list[ProposedColumn](), unit_column(columns, series)
     for column in columns:
@@ -98,7 +98,7 @@ def with_strata(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Seri
 
 
 def unit_column(columns: Sequence[ProposedColumn], series: Mapping[Name, pl.Series]) -> Name | None:
-    """Return the unit column if it has no missing values: a unit, or an ID that repeats."""
+    """Return the unit column, or an ID column with repeated values; skip columns with missing values."""
     units = [column.name for column in columns if column.role == "unit"]
     units += [
         c.name for c in columns if c.role == "identifier" and names_id(c.name) and c.distinct < len(series[c.name])

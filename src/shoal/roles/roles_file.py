@@ -54,7 +54,7 @@ class Roles(dict[Name, ColumnRole]):
 
     @classmethod
     def read(cls, roles: str | os.PathLike[str] | Mapping[Name, Any], names: Sequence[Name] | None = None) -> Self:
-        """Read a roles file or a mapping of columns to roles; exactly the columns `names` must have a role."""
+        """Read a roles file or a mapping of columns to roles. If `names` is set, exactly these columns need a role."""
         columns = cls(read_roles(roles))
         if names is not None:
             check_columns(columns, names)
@@ -188,7 +188,7 @@ def _value(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a quoted text. JSON escapes the same characters as TOML, except the control character DEL."""
+    """Return text in quotes. JSON escapes the same characters as TOML, except the control character DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

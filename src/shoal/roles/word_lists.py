@@ -1,4 +1,4 @@
-"""Words of column names and cells that identify columns, from words.toml and a user's file."""
+"""Word lists that identify columns by their names and cells, from words.toml and a user's file."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ LISTS = ("names", "beside", "cells")
 FIELDS = {**dict.fromkeys(LISTS, str), "reason": str, "persons": bool, "spreads": bool}
 LOGARITHM = re.compile("^(ln|log|l)_?")  # prefix of a logarithm's name
 NOTHING = re.compile(r"(?!)")
-MANY, SHARE = 3, 1 / 3  # columns of a topic, and their ratio to unclear columns, that extend the topic to these
-CONTEXT = 2  # columns of a topic that assign ambiguous names, or the whole table, to it
+MANY, SHARE = 3, 1 / 3  # columns of a topic, and their ratio to unclear columns, needed to extend the topic
+CONTEXT = 2  # columns of a topic needed to assign ambiguous names, or the whole table, to the topic
 
 
 @dataclass(frozen=True)
 class Topic:
-    """The words of a topic."""
+    """A topic: the words of its column names and cells, and its scope."""
 
     names: re.Pattern[str]
     beside: re.Pattern[str]  # ambiguous names, which count only next to other columns of the topic
     cells: re.Pattern[str]
     reason: str = ""
-    persons: bool = False  # True if it is sensitive for persons only
-    spreads: bool = False  # True if it extends to unclear columns of a table about it
+    persons: bool = False  # True if the topic is sensitive only for persons
+    spreads: bool = False  # True if the topic extends to unclear columns of a table about the topic
 
     def has(self, name: Name) -> bool:
         """Return whether a column name contains a word of the topic."""
@@ -47,7 +47,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class WordLists:
-    """All topics by name: sensitive ones and others."""
+    """The sensitive topics and the other topics, keyed by name."""
 
     sensitive: Mapping[str, Topic]
     others: Mapping[str, Topic]
@@ -93,11 +93,11 @@ class WordLists:
         return dict.fromkeys(unclear, f"{topics[0][0]}, as other columns do")
 
     def _is_clear(self, name: Name) -> bool:
-        """Return whether a column name is that of an observable property, a code, a period or a person."""
+        """Return whether a column name denotes an observable property, a code, a period or a person."""
         return any(self.has(topic, name) for topic in ("observable", "codes", "periods", "persons"))
 
     def topic_of_cells(self, values: Iterable[str]) -> str | None:
-        """Return the sensitive topic of at least two and at least half of some distinct texts; None without one.
+        """Return the sensitive topic of at least two and at least half of the distinct texts; None if there is none.
 
         Examples
         --------
@@ -146,7 +146,7 @@ def _combined(additions: Mapping[tuple[str, ...], Mapping[str, Any]]) -> WordLis
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a user's file; refuse one that is not TOML."""
+    """Read a user's file; refuse a file that is not TOML."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -179,7 +179,7 @@ def _topics(content: Mapping[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]
 
 
 def _pattern(words: str) -> re.Pattern[str]:
-    """Compile words of names, separated by blanks: * matches any letters, = before a word matches the whole name."""
+    """Compile words of names, separated by blanks; * matches any letters, and =word matches only a whole name."""
     patterns = []
     for word in words.split():
         text = re.escape(word.removeprefix("=")).replace(r"\*", "[^_]*")
@@ -188,6 +188,6 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _cell_pattern(words: str) -> re.Pattern[str]:
-    """Compile words of whole cells, separated by blanks: * matches any characters."""
+    """Compile words of whole cells, separated by blanks; * matches any characters."""
     patterns = [re.escape(word).replace(r"\*", ".*") for word in words.split()]
     return re.compile("|".join(patterns)) if patterns else NOTHING
