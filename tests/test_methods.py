@@ -464,7 +464,7 @@ def test_a_function_in_other_processes(own_module, tmp_path, monkeypatch):
     lock = threading.Lock()
     for method, more, words in (
         (own_module.small, {}, "'users_methods.small' must return groups of at least k=5 records, got "),
-        (own_module.Scaled(), {"scale": lock}, "Options of method 'users_methods.Scaled' cannot be sent"),
+        (own_module.Scaled(), {"factor": lock}, "Options of method 'users_methods.Scaled' cannot be sent"),
         (lambda X, k: lock and in_order(X, k), {}, "'test_methods.<lambda>' cannot be sent to other processes"),
     ):
         with pytest.raises(InputError, match=re.escape(words)):
