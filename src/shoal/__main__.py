@@ -1,4 +1,4 @@
-"""``python -m shoal``: the command line."""
+"""The command line, run by ``python -m shoal``."""
 
 from shoal.cli import main
 

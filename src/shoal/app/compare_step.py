@@ -33,7 +33,7 @@ __all__ = ["show"]
 
 
 def show(tab: Tab) -> None:
-    """Show the step."""
+    """Show the Compare step."""
     heading(
         "Compare",
         "Every version is kept. Choose one to release, with little information loss and few records that could be "

@@ -36,7 +36,7 @@ class Job:
         return False
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Run the work in a thread; return its result, or None if it was stopped without one."""
+        """Run the work in a thread; return its result, or None if it was stopped without a result."""
 
         def watched() -> Any:
             with shoal.watching(self._watch):

@@ -1,4 +1,4 @@
-"""The page: five steps, each available at any time, and messages about the table and the background job."""
+"""The layout of the page: five steps, open at any time, and messages about the table and the background job."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ NUMBERS = ("refine", "seed")
 
 
 def show(tab: Tab) -> None:
-    """Show the step."""
+    """Show the Protect step."""
     heading(
         "Protect",
         "Every record joins a group of at least k similar records, and the group's values replace its own. "

@@ -52,7 +52,7 @@ def check_targets(version: Version, table: OpenedFile, files: Mapping[str, Path]
 def write_files(
     version: Version, table: OpenedFile, files: Mapping[str, Path], *, replace: Sequence[Path]
 ) -> list[Path]:
-    """Write the files of a version; after a crash, each file is either the old or the new one."""
+    """Write the files of a version; after a crash, each file is entirely old or entirely new."""
     require_unchanged(table)
     check_targets(version, table, files, replace=replace)
     release: Any = version.release

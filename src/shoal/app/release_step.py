@@ -26,7 +26,7 @@ FILES = {
 
 
 def show(tab: Tab) -> None:
-    """Show the step."""
+    """Show the Release step."""
     heading("Release", "Check what is protected and what is not, confirm the warnings, and write the files.")
     version = tab.work.current
     if version is None:
@@ -176,7 +176,7 @@ def _may_write(tab: Tab, version: Version) -> bool:
 
 
 def _start_writing(tab: Tab, version: Version, release: shoal.Release, form: ReleaseForm) -> None:
-    """Write the files of the form; ask first if some of them exist."""
+    """Write the files that the form selects; ask first if any of the files exists."""
     if not _may_write(tab, version):
         return
     files = targets_of((typed_path(form.folder) / form.name.strip()).absolute(), release, form.selected)

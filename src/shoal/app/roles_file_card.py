@@ -39,7 +39,7 @@ def save_roles(work: Work, path: Path) -> str:
 
 
 def show(tab: Tab) -> None:
-    """Show the card."""
+    """Show the card for roles files."""
     with card("Roles file"):
         hint(
             "Contains the role, kind and codes for missing values of every column. Review it, edit it, and use it "

@@ -31,7 +31,7 @@ SIZES = (
 
 
 def show(tab: Tab) -> None:
-    """Show the step."""
+    """Show the Roles step."""
     heading(
         "Roles",
         "Choose a role for each column. Keys are masked: an outsider may know their values. "

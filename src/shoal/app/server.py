@@ -36,7 +36,7 @@ def serve(
     tell: Callable[[str], object] = print,
     wait: float = CLOSED_SECONDS,
 ) -> None:
-    """Serve the page until Ctrl-C, or until `wait` seconds after it was closed; pass the address to `tell`."""
+    """Serve the page until Ctrl-C, or until `wait` seconds after the last page closes; pass the address to `tell`."""
     folder = Folder(state_folder())
     # Incoming files and the state of the framework are written to this folder only.
     tempfile.tempdir = str(folder.path)

@@ -61,7 +61,7 @@ class OpenedFile:
 
 
 def stamp_of(path: Path) -> tuple[int, int] | None:
-    """Return the size and the modification time of a file; None if it does not exist."""
+    """Return the size and the modification time of a file; None if the file does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -81,7 +81,7 @@ def identified(table: OpenedFile) -> OpenedFile:
 
 
 def inspect_table(table: OpenedFile, scratch: Path) -> tuple[OpenedFile, shoal.Inspection]:
-    """Inspect a table, or the first records of a large table; `scratch` temporarily holds those of a CSV file."""
+    """Inspect a table, or the first records of a large table; `scratch` temporarily holds the head of a CSV file."""
     path, large = table.path, table.path.is_file() and table.path.stat().st_size > MOST_BYTES
     if large and path.suffix.lower() in (".parquet", ".pq"):
         return replace(table, partial=True), shoal.inspect(_head_of_parquet(path), most=MOST)

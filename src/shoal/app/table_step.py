@@ -47,7 +47,7 @@ OPTIONS = {
 
 
 def show(tab: Tab) -> None:
-    """Show the step."""
+    """Show the Table step."""
     heading("Table", "Choose the table to protect. It stays on this machine: nothing is sent anywhere.")
     if tab.refused is not None and not tab.work.busy and tab.refused.suffix in OPTIONS and tab.refused.path.is_file():
         with card(f"Read {tab.refused.title} with other options"):
@@ -151,7 +151,7 @@ def _reading(tab: Tab) -> None:
 
 
 def _options(tab: Tab, table: OpenedFile, values: Mapping[str, Any], sheets: Sequence[str] = ()) -> None:
-    """Show the reading options of a file, and a button that reads it again."""
+    """Show the reading options of a file, and a button that reads the file again."""
     changes: dict[str, Any] = {}
 
     def put(name: str, value: Any) -> None:

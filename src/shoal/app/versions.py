@@ -1,4 +1,4 @@
-"""A version: a masking of the table with the settings of the form, its information loss and its risk."""
+"""Versions: maskings of the table with the settings of the form, with their information loss and risk."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _linked(assessment: Any) -> float | None:
 
 
 class Preview(NamedTuple):
-    """Figures of a masked sample: information loss, share of linked records, number of records, method."""
+    """Figures of a masked sample: information loss, share of linked records, number of records and method."""
 
     loss: float
     linked: float | None

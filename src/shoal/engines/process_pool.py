@@ -150,7 +150,7 @@ class Template(Spawned):
             return Forked(self, ours, number) if number else Spawned()
 
     def close(self) -> None:
-        """End the template once its workers have ended."""
+        """End the template. Its workers must have ended before."""
         self.end()
         super().close()
         self._socket.close()

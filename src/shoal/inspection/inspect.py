@@ -31,7 +31,7 @@ __all__ = ["Inspection", "inspect"]
 
 @dataclass(frozen=True)
 class Inspection:
-    """The proposed role and kind of every column of a table, for people to judge.
+    """The proposed role and kind of every column of a table, for review.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Inspection:
         return self.column_roles.save(path, source)
 
     def named(self, role: str) -> list[Name]:
-        """Return the columns with a role."""
+        """Return the columns with this role."""
         return [column.name for column in self.columns if column.role == role]
 
     def cells(self) -> list[list[str]]:

@@ -103,7 +103,7 @@ def _role(name: Name, evidence: Evidence, *, persons: bool) -> tuple[str, str]: 
 
 
 def _notes(kind: str, cells: Cells, codes: Mapping[int | str, int]) -> list[str]:
-    """Return remarks on a released column: possible codes for missing values, zeros, distinct values."""
+    """Return remarks on a released column: possible codes for missing values, zeros and distinct values."""
     listed_codes = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
     apart = " far from the rest" if any(isinstance(code, int) for code in codes) else ""
     notes = [f"{listed_codes}{apart}: codes for missing values?"] if listed_codes else []

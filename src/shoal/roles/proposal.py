@@ -44,7 +44,7 @@ class Proposal:
     view: View
 
     def named(self, role: str) -> list[Name]:
-        """Return the columns with a role."""
+        """Return the columns with this role."""
         return [column.name for column in self.columns if column.role == role]
 
 

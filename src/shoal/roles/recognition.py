@@ -172,7 +172,7 @@ def _may_be_bodies(numbers: Floats) -> bool:
 
 
 def is_of_person(name: Name) -> bool:
-    """Return whether a column name is a property of persons. With such a column, a weight may be a body weight."""
+    """Return whether a column name denotes a property of persons, so that a weight may be a body weight."""
     return PERSONS.search(name_words(name)) is not None
 
 

@@ -56,7 +56,7 @@ def with_some_key(columns: Sequence[ProposedColumn]) -> list[ProposedColumn]:
 def without_functions(
     columns: Sequence[ProposedColumn], evidence: Evidence, maskable: Collection[Name]
 ) -> list[ProposedColumn]:
-    """Drop columns that are functions of others, because they would reveal masked values."""
+    """Drop columns that are functions of other columns, because such columns would reveal masked values."""
     released = {c.name: c for c in columns if c.name in maskable or c.role in ("confidential", "stratum")}
     functions = find_functions({name: evidence.series[name] for name in released})
     derived: dict[Name, str] = {}

@@ -70,14 +70,14 @@ class Roles(dict[Name, ColumnRole]):
         return as_parameters(self)
 
     def save(self, path: str | os.PathLike[str], source: str = "the table") -> Path:
-        """Write a roles file to review and edit; `source` is the name of the table in its first line."""
+        """Write a roles file to review and edit; `source` is the table name in the first line of the file."""
         check_target(path, endings=(".toml",))
         write_roles(self, path, source)
         return Path(path)
 
 
 def write_roles(roles: Mapping[Name, ColumnRole], path: str | os.PathLike[str], source: str) -> None:
-    """Write the roles of columns to a file; `source` is the name of the table in its first line."""
+    """Write the roles of columns to a file; `source` is the table name in the first line of the file."""
     blocks = [HEADER.format(source=_comment(source))]
     for name, column in roles.items():
         lines = [f"[columns.{_quoted(str(name))}]  # {_comment(column.reason)}", f"role = {_quoted(column.role)}"]
@@ -119,7 +119,7 @@ def read_roles(roles: str | os.PathLike[str] | Mapping[Name, Any]) -> dict[Name,
 
 
 def check_columns(roles: Mapping[Name, ColumnRole], names: Sequence[Name]) -> None:
-    """Refuse roles of columns that a table does not have, and columns without a role."""
+    """Refuse roles for columns that the table does not have, and table columns without a role."""
     for name in roles:
         if name not in names:
             raise InputError(
