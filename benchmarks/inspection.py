@@ -4,7 +4,7 @@ Run: python benchmarks/inspection.py [RECORDS]. A table of 20 columns is inspect
 process of its own. The peak includes the libraries and the table; the goal is 5 s and 1 GB for a million records.
 
 Then tables are masked with proposed roles and with the same roles from a file, alternately: the demo with the default
-method, larger tables with a fast one, next to which a proposal costs more. The goal is a ratio of at most 1.2 of the
+method, Adult with a fast one, next to which a proposal costs more. The goal is a ratio of at most 1.2 of the
 CPU times.
 """
 
@@ -110,7 +110,6 @@ if __name__ == "__main__":
         tables = {
             "demo": (firms(), "auto"),
             "adult, CSV file": (ADULT, FAST),
-            "generated, frame": (people(records), FAST),
         }
         for name, (data, method) in tables.items():
             if not isinstance(data, Path) or data.exists():
