@@ -362,7 +362,7 @@ def test_assess_fails_if_k_is_broken(folder, tmp_path):
     assert broken.returncode == 1
     assert "smallest group 3" in broken.stdout
     assert len(broken.stderr.splitlines()) == 1
-    assert "k = 5 is broken: 400 of 400 records" in broken.stderr
+    assert "k = 5 does not hold: 400 of 400 records" in broken.stderr
     for promised in ([], ["-k", 3]):
         kept = command("assess", folder / "firms.csv", masked, *promised)
         assert kept.returncode == 0

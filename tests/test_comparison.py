@@ -401,7 +401,7 @@ def test_units_are_counted_in_trials():
     ("keywords", "message"),
     [
         ({"closeness": [0.2]}, "requires sensitive columns. Name them in 'confidential'"),
-        ({"confidential": "ill", "closeness": [0.2, 2]}, "'closeness' must be a number from 0 to below 1, got 2"),
+        ({"confidential": "ill", "closeness": [0.2, 2]}, "'closeness' must be at least 0 and less than 1, got 2"),
         ({"confidential": "ill", "diversity": {"days": 3}}, "'diversity' names column 'days', which is not"),
         ({"confidential": "age", "columns": ["age", "pay"]}, "'confidential' names column 'age', which is masked"),
     ],

@@ -373,7 +373,7 @@ def test_a_column_of_too_many_categories_is_refused():
         (lambda: Ordinal([["a"], ["b"]]), r"Kind Ordinal must have lists of single values, but one holds \['a'\]"),
         (lambda: Hierarchy({"a": "xy"}), "Kind Hierarchy must have lists of values, got 'xy'"),
         (lambda: Hierarchy({"a": [["x"]]}), "lists of single values"),
-        (lambda: shoal.MaskRequest(k=3, kinds=["a"]), "'kinds' must map names of columns to their kinds"),
+        (lambda: shoal.MaskRequest(k=3, kinds=["a"]), "'kinds' must map column names to kinds"),
     ],
 )
 def test_kinds_are_checked_when_they_are_made(make, words):

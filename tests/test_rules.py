@@ -236,13 +236,13 @@ def test_a_model_of_another_parameter_is_refused():
         InputError, match=r"^Parameter 'closeness' cannot be Diversity\(.*, which is a value of 'diversity'"
     ):
         read_promise("closeness", Diversity(2))
-    with pytest.raises(InputError, match=r"must be a number from 0 to below 1, got 'diversity:3'"):
+    with pytest.raises(InputError, match=r"must be at least 0 and less than 1, got 'diversity:3'"):
         read_promise("closeness", "diversity:3")
 
 
 WHOLE = "must be a whole number of at least 2, got "
 READS = "must read like 3, entropy:3 or recursive:3:2 (l, then c), got "
-SMALL = "must be a number from 0 to below 1, got "
+SMALL = "must be at least 0 and less than 1, got "
 
 
 @pytest.mark.parametrize(

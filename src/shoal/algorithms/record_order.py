@@ -31,7 +31,7 @@ def best_of_orders(X: Floats, k: int, orders: Iterable[tuple[str, Ints]], state:
 
 
 def group_in_order(X: Floats, order: Ints, k: int, state: State) -> Ints:
-    """Group consecutive records of the given order so that the SSE is as small as possible."""
+    """Group consecutive records in the given order to minimise the SSE."""
     labels: Ints = labels_of_path(_path(X[order], k, state), order)
     return labels
 

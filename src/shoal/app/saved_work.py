@@ -84,7 +84,7 @@ def open_work(tab: Tab, path: Path) -> None:
             raise KeyError("shoal work")  # noqa: TRY301  (refused below like any other file that is not saved work)
         original, digest = Path(content["table"]), content["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
-        tab.refuse(f"File {path} is not saved work of shoal. Choose a {ENDING} file.")
+        tab.refuse(f"File {path} was not saved by shoal. Choose a {ENDING} file.")
         return
     table = tab.work.table
     if original.is_absolute() and original.is_file():

@@ -75,7 +75,7 @@ def make_version(work: Work, number: int, settings: Settings, folder: Path) -> V
     version.release = shoal.mask(
         table.path,
         **settings.parameters() | dict(table.csv),
-        engine="local" if table.partial else None,  # large tables are masked from file to file
+        engine="local" if table.partial else None,  # large tables are masked file to file
         output=version.masked_file(table),
         labels=version.labels,
     )

@@ -1,4 +1,4 @@
-"""Registry of the measures taken on request; it is the only list of these measures.
+"""Registry of optional measures, the only list of these measures.
 
 The measures that `assess` always takes cost about as much as sorting the columns; the measures listed here take longer
 or need more input.

@@ -50,7 +50,7 @@ def assess(
     if counted.below:
         few = f"{counted.below:,} of {count(assessment.records, 'record')} {agreeing(counted.below, 'is', 'are')}"
         raise VerificationError(
-            f"k = {request.k} is broken: {few} in smaller groups; the smallest has {count(counted.k, 'record')}."
+            f"k = {request.k} does not hold: {few} in smaller groups; the smallest has {count(counted.k, 'record')}."
         )
 
 

@@ -107,9 +107,7 @@ def publish(
     epsilon, k, output = values.pop("epsilon"), values.pop("k"), values["output"]
     if explore:
         if values["delta"] is not None:
-            raise InputError(
-                "--delta requires a release by method marginals and cannot be combined with --explore. Leave it out."
-            )
+            raise InputError("--delta requires -m marginals and cannot be combined with --explore. Leave it out.")
         names = ("bounds", "columns", "budget", "sets", "unit", "contributions", *ReadingOptions().plain())
         _explore(source, epsilon, k, method, output, {name: values[name] for name in names} | {"private": private})
         return

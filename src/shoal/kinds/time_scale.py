@@ -160,7 +160,7 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
 
 
 def _format_of(name: Name, formats: frozenset[str]) -> str | None:
-    """Return the format of text cells, which is the most precise of several ISO 8601 formats; None for other cells."""
+    """Return the most precise ISO 8601 format of text cells; None for other cells."""
     if len({format_.endswith("Z") for format_ in formats if "%H" in format_}) > 1:
         raise InputError(f"Column {name!r} must end in Z in all cells with a time, or in none. Convert it first.")
     return max(formats, key=lambda format_: (len(format_.replace("%3f", "%")), format_), default=None)

@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
     """A sensitive column: its name, its kind and the order of its values."""
 
     name: Name
-    kind: Kind  # numeric also for columns of dates or Booleans
+    kind: Kind  # also numeric for date and Boolean columns
     ordered: bool | None = None  # None: decided by its cells
 
 

@@ -491,7 +491,7 @@ class MaskRequest(Request):
 
             if not isinstance(self.kinds, Mapping):
                 raise InputError(
-                    f"{parameter('kinds')} must map names of columns to their kinds, such as "
+                    f"{parameter('kinds')} must map column names to kinds, such as "
                     f"{{'job': shoal.Nominal()}}, got {self.kinds!r}."
                 )
             object.__setattr__(self, "kinds", read_kinds(self.kinds))
@@ -608,7 +608,7 @@ class MaskRequest(Request):
 
     @property
     def steps(self) -> float:
-        """The number of search steps for promises, relative to the default effort."""
+        """The search effort for promises, as a multiple of the default."""
         return EFFORTS[self.effort or "good"] / EFFORTS["good"]
 
     @property

@@ -113,7 +113,7 @@ class Columns:
 
     @property
     def categories(self) -> frozenset[Name]:
-        """The masked columns that do not hold numbers."""
+        """The masked non-numeric columns."""
         return frozenset(name for name, kind in self.kind_of.items() if not kind.numeric)
 
     @property

@@ -240,7 +240,7 @@ def join_strata(
 class JoinedPatterns(NamedTuple):
     """The joined missing-value patterns of a stratum."""
 
-    becomes: dict[Pattern, Pattern]  # new pattern of the records of each pattern
+    becomes: dict[Pattern, Pattern]  # per pattern: the new pattern of its records
     donations: dict[Pattern, list[Donation]]  # per pattern, the records that get another pattern
 
     def blanked(self, patterns: Mapping[Pattern, Held]) -> int:

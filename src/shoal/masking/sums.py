@@ -43,7 +43,7 @@ __all__ = [
 
 TOKEN = re.compile(r"""\s*(?:`([^`]+)`|"([^"]+)"|'([^']+)'|([^\s=+\-−`"']+)|([=+\-−]))\s*""")
 TOLERANCE, TOLERANCE_32 = 1e-12, 1e-6  # rounding error of a sum, relative to the sum of absolute values
-EXACT, EXACT_32 = 2.0**53, 2.0**24  # sums of whole numbers up to here are exact
+EXACT, EXACT_32 = 2.0**53, 2.0**24  # sums of whole numbers up to this value are exact
 WORK = 2.5e7  # limit on the steps of dynamic programming per total
 LARGEST = 2.0**62  # upper limit of totals
 

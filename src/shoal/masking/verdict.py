@@ -32,7 +32,7 @@ Level = Literal["stop", "look", "fine"]
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason against a release.
+    """A reason not to release a table.
 
     Parameters
     ----------

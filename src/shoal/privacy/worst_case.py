@@ -1,4 +1,4 @@
-"""Upper limits on the expected error, from public figures alone (Section 7 of the paper).
+"""Upper bounds on the expected error, from public figures only (Section 7 of the paper).
 
 The limits follow from n, ε and the width Δ of the domain, which are public. In the worst table for averaging, the
 largest group has half of its m records at each end of the domain, so its SSE is m (Δ/2)². (Groups of neighbours in a

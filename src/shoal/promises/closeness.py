@@ -175,7 +175,7 @@ class Closeness(GroupPromise):
 
     def __post_init__(self) -> None:
         if self.t != 0 and not is_number(self.t, 0, 1):
-            raise InputError(f"{parameter('closeness')} must be a number from 0 to below 1, got {self.t!r}.")
+            raise InputError(f"{parameter('closeness')} must be at least 0 and less than 1, got {self.t!r}.")
 
     @classmethod
     def read(cls, value: Any) -> Closeness:
@@ -191,7 +191,7 @@ class Closeness(GroupPromise):
                 return cls(float(value))
             except ValueError:
                 raise InputError(
-                    f"{parameter('closeness')} must be a number from 0 to below 1, got {value!r}."
+                    f"{parameter('closeness')} must be at least 0 and less than 1, got {value!r}."
                 ) from None
         return value if isinstance(value, Closeness) else cls(value)
 

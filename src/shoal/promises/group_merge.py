@@ -1,4 +1,4 @@
-"""Merging of groups that break a rule with their nearest groups, until all groups keep the rules.
+"""Merging of each group that breaks a rule into its nearest group, until all groups satisfy the rules.
 
 In a round, every group that breaks a rule finds the group in its cell with the nearest centroid. Pairs are merged in
 order of distance, and each group at most once. A round costs one kd-tree search per such group. Another group always

@@ -326,7 +326,7 @@ def _not_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
 
 
 def _way_to_read(wrong: pl.Series, dialect: Dialect) -> str:
-    """Return a remedy for cells with a currency or a thousands separator; empty text if no cell has either."""
+    """Return advice for cells with a currency symbol or thousands separator; empty text if no cell has either."""
     if wrong.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
         return "Remove the currency from the cells: it is not part of a number."
     for thousands in SIGNS:

@@ -123,7 +123,7 @@ class _Annealing(NamedTuple):
     threads: int
 
     def run(self, partition: Partition, rows: Ints, moves: float, cooling: tuple[float, float], turn: int) -> Partition:
-        """Anneal the records `rows`, which form whole groups, by `moves` moves in regions; return the new partition."""
+        """Anneal `rows`, the records of whole groups, with `moves` moves within regions; return the new partition."""
         parts = [rows]
         if len(rows) > REGION:
             labels, random = _compact(partition.labels[rows]), np.random.default_rng((self.seed, turn))

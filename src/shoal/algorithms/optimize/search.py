@@ -232,7 +232,7 @@ class _Search:
         self.anneal(self._rest(until, steps), 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
 
     def _recombine_regions(self) -> None:
-        """Recombine the seen groups in small regions, in two turns with different borders and without a clock."""
+        """Recombine the seen groups within small regions, in two passes with different borders and no time limit."""
         candidates = GroupColumns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
             self._take(
