@@ -445,7 +445,7 @@ def test_other_order_is_refused(masked):
         ({"columns": "sale"}, "'sale'"),
         ({"by": "nowhere"}, "'nowhere'"),
         ({"confidential": "sales"}, "'confidential' names column 'sales', which was masked"),
-        ({"model": "profit"}, "must read 'y ~ a \\+ b'"),
+        ({"model": "profit"}, "must have the form 'y ~ a \\+ b'"),
         ({"model": "profit ~ salse"}, "salse"),
         ({"columns": ["sales"]}, "list it in 'columns'"),
     ],

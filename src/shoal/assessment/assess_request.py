@@ -117,8 +117,8 @@ class AssessRequest(Request):
     unit: Name | None = shared(
         MaskRequest,
         "unit",
-        help=f"""Unit column (person, household, firm). Units that are unique by their records taken together are
-        counted. Outsiders do not know the column. It is also used for {_users("unit")}.""",
+        help=f"""Unit column (person, household, firm). Units whose combined records are unique are counted.
+        Outsiders are assumed not to know this column. It is also used for {_users("unit")}.""",
     )
     kept: Sequence[int] | Ints | None = described(
         None,

@@ -233,7 +233,7 @@ def _paired_original(before: Table, after: Table, row_numbers: Sequence[int] | I
 
 
 def _check_unmasked(before: Table, after: Table, masked: Sequence[Name], **roles: list[Name]) -> None:
-    """Refuse columns that one of the tables lacks, and columns that were masked but must not be."""
+    """Refuse columns missing from either table, and masked columns where unmasked ones are required."""
     for role, columns in roles.items():
         for name in columns:
             check_name(name, before.names, role)

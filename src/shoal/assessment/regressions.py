@@ -75,7 +75,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
     target, _, right = (part.strip() for part in model.partition("~"))
     terms = [term.strip() for term in right.split("+")]
     if not target or not all(terms):
-        raise InputError(f"{parameter('model')} must read 'y ~ a + b', got {model!r}.")
+        raise InputError(f"{parameter('model')} must have the form 'y ~ a + b', got {model!r}.")
     for name in [target, *terms]:
         check_name(name, before.names, "model")
         check_name(name, after.names, "model")

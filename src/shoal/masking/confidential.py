@@ -106,7 +106,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
 
 
 def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
-    """Return the row number that each cell has in `among`, a table of distinct cells."""
+    """Return the row number of each cell in `among`, a table of distinct cells."""
     numbered = among.select("cell").with_row_index("place")
     joined = cells.join(numbered, on="cell", how="left", nulls_equal=True, maintain_order="left")
     return joined["place"].to_numpy().astype(np.int64)

@@ -279,8 +279,8 @@ class Recorded:
     def _unnamed_database(self) -> InputError:
         words = [self.content["input"]["path"], "--query", self.content["parameters"].get("query") or "…"]
         return InputError(
-            f"Manifest {self.path} names a database, but shoal never takes a database and a query from a manifest. "
-            f"Put IN and {parameter('query')} on the command line, such as {shlex.join(words)}."
+            f"Manifest {self.path} names a database, but shoal never reads a database address or query from a "
+            f"manifest. Put IN and {parameter('query')} on the command line, such as {shlex.join(words)}."
         )
 
     def _elsewhere(self, what: str, way: str) -> InputError:

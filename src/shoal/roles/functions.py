@@ -70,7 +70,7 @@ def _follows(columns: Mapping[Name, pl.Series]) -> set[tuple[Name, Name]]:
 
 
 def _sources(names: Collection[Name], pairs: Collection[tuple[Name, Name]]) -> dict[Name, tuple[Name, ...]]:
-    """Return, for each second column of the pairs, its first columns in table order."""
+    """Map the second column of each pair to all first columns paired with it, in table order."""
     sources = {name: tuple(source for source in names if (source, name) in pairs) for name in names}
     return {name: firsts for name, firsts in sources.items() if firsts}
 

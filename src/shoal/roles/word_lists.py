@@ -25,7 +25,7 @@ FIELDS = {**dict.fromkeys(LISTS, str), "reason": str, "persons": bool, "spreads"
 LOGARITHM = re.compile("^(ln|log|l)_?")  # prefix of a logarithm's name
 NOTHING = re.compile(r"(?!)")
 MANY, SHARE = 3, 1 / 3  # columns of a topic, and their ratio to unclear columns, needed to extend the topic
-CONTEXT = 2  # columns of a topic needed to assign ambiguous names, or the whole table, to the topic
+CONTEXT = 2  # minimum number of a topic's columns before ambiguous names, or the whole table, are assigned to it
 
 
 @dataclass(frozen=True)

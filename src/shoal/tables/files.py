@@ -220,7 +220,7 @@ def read_table(
     if reading.query is not None:
         raise InputError(
             f"{parameter('query')} requires the address of a database, such as sqlite:///people.db; got {source}. "
-            "Leave it out."
+            f"Leave {parameter('query')} out."
         )
     suffix = suffix_of(source)
     if is_address(path):

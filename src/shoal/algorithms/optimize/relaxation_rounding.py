@@ -98,7 +98,7 @@ def improve_near(
     time_limit: float | None,
     state: State,
 ) -> Ints | None:
-    """Return a partition near a solution of the relaxation that loses less than `labels`, or None.
+    """Round a solution of the relaxation to a partition; return it if it loses less than `labels`, else None.
 
     `x` holds the values of the groups `columns` in that solution; all other groups have the value 0. If more than
     `largest` records would be regrouped, return None. The integer programme gives up after `nodes` nodes or

@@ -366,7 +366,7 @@ class _Search:
             if value < best_loss:
                 best, best_loss = labels.copy(), value
             if budget.steps is None:
-                # Each round takes about 0.02 s (alone) or 1 s (in regions), so the search follows the clock closely.
+                # Each round takes about 0.02 s (alone) or 1 s (in regions): the search stays close to its time limit.
                 aim = min(0.02 if self.alone else 1.0, (budget.seconds or 1.0) / 20)
                 size = int(np.clip(size * aim / max(time.monotonic() - began, 1e-4), size / 4, size * 4)) + 1
             self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * min(used, 1.0)))
