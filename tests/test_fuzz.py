@@ -227,7 +227,7 @@ def test_invalid_tables_are_refused_on_disk_too(tmp_path, engine):
 
 def test_categories_of_an_array_beyond_integers_are_refused():
     X = np.array([2**63 + 2**40, 1, 2, 3, 4, 5], dtype=np.uint64)
-    with pytest.raises(InputError, match=r"whole numbers below 2\^63 in an array, but record 1 holds 9223"):
+    with pytest.raises(InputError, match=r"whole numbers below 2\^63, but column 0 holds 9223"):
         shoal.mask(X, 3, columns=[0], kinds={0: shoal.Nominal()})
 
 

@@ -227,7 +227,7 @@ def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
 
 @pytest.mark.parametrize("arguments", [["--master", "yarn"], ["--engine", "spark"]])
 def test_spark_runs_cannot_be_repeated_to_the_byte(folder, arguments):
-    refused(folder, "by engine 'spark'", "--engine local", arguments=arguments)
+    refused(folder, "byte for byte with engine 'spark'", "--engine local", arguments=arguments)
 
 
 def test_a_scheduler_requires_dask(folder):

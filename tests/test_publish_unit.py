@@ -269,9 +269,9 @@ def test_the_ledger_adds_up_budgets_of_the_same_unit_only(tmp_path):
     shoal.publish(panel(), 1.0, bounds=BOUNDS, ledger=records, dataset="panel", total_budget=3, new_ledger=True)
     firms = panel().rename({"person": "firm"})
     for table, options, ledger, whom in [
-        (panel(), {}, units, "of 'person' with all of its records, and a budget of single records cannot"),
-        (panel(), {"unit": "person"}, records, "of single records, and a budget of 'person' with all of its records"),
-        (firms, {"unit": "firm"}, units, "of 'person' with all of its records, and a budget of 'firm' with all of"),
+        (panel(), {}, units, "of 'person' with all of its records, so a budget of single records cannot"),
+        (panel(), {"unit": "person"}, records, "of single records, so a budget of 'person' with all of its records"),
+        (firms, {"unit": "firm"}, units, "of 'person' with all of its records, so a budget of 'firm' with all of"),
     ]:
         before = ledger.read_bytes()
         of_units = {**options, "contributions": 4} if options else {}

@@ -339,7 +339,7 @@ def test_files_without_roles_are_refused(tmp_path, text, words):
 def test_files_that_cannot_be_read_are_refused(tmp_path):
     refused(
         tmp_path / "none.toml",
-        words=r"none\.toml cannot be read: No such file or directory\. Check the path and its permissions",
+        words=r"none\.toml' cannot be read: No such file or directory\. Check the path and its permissions",
         error=FileError,
     )
     refused(tmp_path, words="cannot be read: Is a directory", error=FileError)
