@@ -221,7 +221,7 @@ def test_invalid_tables_are_refused_on_disk_too(tmp_path, engine):
     with pytest.raises(InputError, match="'x' appears more than once"):
         shoal.mask(tmp_path / "twice.parquet", 3, **asked)
     (tmp_path / "none.csv").write_text("x,day\n")
-    with pytest.raises(InputError, match=r"no records|is empty\. Mask a table with at least k records"):
+    with pytest.raises(InputError, match="no records"):
         shoal.mask(tmp_path / "none.csv", 3, columns=["day"], kinds={"day": shoal.Date()}, **asked)
 
 

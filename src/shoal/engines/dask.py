@@ -97,7 +97,7 @@ def open_dask(
                 )
             source = open_source(places, folder, RECORDS, numbers=numbers, codes=codes, named=True, reading=reading)
             if not source.parts:
-                raise InputError(f"File {data} is empty. Mask a table with at least k records.")
+                raise InputError(f"File {data} has no records. Mask a table with at least k records.")
         else:
             if isinstance(places[0], Path):
                 describe_parquet(places[0])

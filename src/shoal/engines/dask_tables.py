@@ -129,7 +129,7 @@ def read_files(places: Sequence[Place], rows: int) -> Source:
         for part in parts_of(place, groups, rows, BYTES)
     )
     if not parts:
-        raise InputError(f"File {places[0]} is empty. Mask a table with at least k records.")
+        raise InputError(f"File {places[0]} has no records. Mask a table with at least k records.")
     return parquet_source(parts, schema, run)
 
 
